@@ -223,7 +223,9 @@ fn what_a_command_left_running_outlives_a_host_that_had_no_time_to_tell_of_its_e
         } else {
             writeln!(told).unwrap();
             let has_read = || rustix::io::ioctl_fionread(&notes).unwrap() == 0;
-            eventually("the command is watched", || handles().map_or_else(|_| has_read(), |open| open.flatten().any(is_pidfd)));
+            eventually("the command is watched", || {
+                handles().map_or_else(|_| has_read(), |open| open.flatten().any(is_pidfd))
+            });
             drop(leader.stdin.take());
             leader.wait().unwrap();
             drop((told, notes));

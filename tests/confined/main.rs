@@ -5,6 +5,7 @@ mod again;
 mod approve;
 mod attempts;
 mod ends;
+mod git;
 mod ladder;
 mod made;
 mod memory;

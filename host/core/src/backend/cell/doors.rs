@@ -8,10 +8,10 @@
 mod look;
 mod own;
 
+use super::Profile;
 use super::layout::Cover;
 use super::living::Namespaces;
 use super::steps::{NOSUID, RDONLY};
-use super::Profile;
 use crate::mountinfo;
 use look::Look;
 use memchr::memmem;
@@ -78,7 +78,8 @@ impl Listed {
         let read = File::open("/proc/net/unix").and_then(|mut file| file.read_to_end(&mut list));
         let lines = list.split(|byte| *byte == b'\n').filter(|_| read.is_ok());
         // The path is the last of eight fields, and may hold anything. Each connection is there under the path of what it is connected to.
-        let names = lines.filter_map(|line| memmem::find(line, b" /").map(|blank| OsStr::from_bytes(&line[blank + 1..])));
+        let names =
+            lines.filter_map(|line| memmem::find(line, b" /").map(|blank| OsStr::from_bytes(&line[blank + 1..])));
         let names: BTreeSet<&OsStr> = names.collect();
         if !names.iter().copied().eq(self.names.iter().map(OsString::as_os_str)) {
             // As who bound it wrote it: by a link, or by a descriptor of its own.

@@ -381,10 +381,13 @@ impl Visit {
     }
 
     /// Takes over what commands wrote into git directories. Commands of other calls may still run.
-    pub(crate) fn settle(&self) -> Report {
+    /// `repositories` are those that they made outside of any gate.
+    pub(crate) fn settle(&self, repositories: &[PathBuf]) -> Report {
         let is_alone = self.0.calls.load(Ordering::Acquire) <= 1;
-        let gates = self.0.gates.as_ref();
-        gates.map_or_else(Report::default, |gates| gates.settle(&self.0.namespaces, is_alone))
+        let Some(gates) = self.0.gates.as_ref() else { return Report::default() };
+        let mut report = gates.settle(&self.0.namespaces, is_alone);
+        gates.make_anew(repositories, &mut report);
+        report
     }
 
     /// Does what a person said yes to.

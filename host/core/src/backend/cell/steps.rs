@@ -300,8 +300,7 @@ impl Step {
                 }
                 Self::AskForSockets { slot } => {
                     let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC;
-                    slots[*slot] =
-                        result(libc::socket(libc::AF_NETLINK, kind, libc::NETLINK_SOCK_DIAG).into())?;
+                    slots[*slot] = result(libc::socket(libc::AF_NETLINK, kind, libc::NETLINK_SOCK_DIAG).into())?;
                     Ok(())
                 }
             }

@@ -91,7 +91,7 @@ pub(crate) struct Report {
     /// What was not taken over, and why.
     pub(crate) told: Vec<String>,
     pub(crate) asks: Vec<Ask>,
-    /// Git directories that commands made, and that git is led into from now on.
+    /// Git directories that commands made, and that an index leads git into: it goes over when each of them has a gate.
     pub(super) new: Vec<PathBuf>,
     /// Values that were set, by the path of the reference in the gate.
     pub(super) set: BTreeMap<PathBuf, Option<Target>>,
@@ -522,11 +522,11 @@ impl Side<'_> {
         Ok(())
     }
 
-    /// Has nothing of a command's be where git goes by the new gitlinks of an index.
-    fn vouch_for_gitlinks(&self, index: &[u8], report: &mut Report) -> io::Result<()> {
+    /// Has nothing of a command's be where git goes by the new gitlinks of an index. Returns whether the index has to wait for gates.
+    fn vouch_for_gitlinks(&self, index: &[u8], report: &mut Report) -> io::Result<bool> {
         let links = fresh::gitlinks(index)?;
         if links.is_empty() {
-            return Ok(());
+            return Ok(false);
         }
         let Some(tree) = self.tree else {
             return Err(io::Error::other("it names repositories, and its working tree is not known"));
@@ -549,7 +549,7 @@ impl Side<'_> {
                 }
             }
         }
-        Ok(())
+        Ok(!report.new.is_empty())
     }
 
     fn index(&self, own: &[&Entry], report: &mut Report) {
@@ -564,7 +564,9 @@ impl Side<'_> {
                 }
             }
             let new = self.upper.read(path, MOST_INDEX)?;
-            self.vouch_for_gitlinks(&new, report)?;
+            if self.vouch_for_gitlinks(&new, report)? {
+                return Ok(());
+            }
             let done = self.real.replace_if(path, || {
                 if self.real.read(path, MOST_INDEX)?.as_ref() == Some(&new) {
                     return Ok(None);

@@ -4,8 +4,10 @@
 //! when all that its new gitlinks lead into is a repository of ours to vouch for, or nothing yet.
 
 use super::apply::{Begun, Report, Side};
+use super::config::{self, Rules};
+use super::parts::{Part, part};
 use super::real::Real;
-use super::upper::Upper;
+use super::upper::{Change, Entry, Upper};
 use crate::text::id::random_id;
 use filetime::FileTime;
 use gix_hash::Kind;
@@ -99,6 +101,66 @@ pub(super) fn leads(tree: &Path, path: &Path) -> io::Result<Leads> {
     }
 }
 
+/// Leaves at `path` of `tree` what may be there of a repository that commands made: one that is made anew, or a file that leads to what has
+/// a gate. Any other file is taken away.
+pub(super) fn vouch(
+    tree: &Path,
+    path: &Path,
+    write: &[PathBuf],
+    gated: &[PathBuf],
+    report: &mut Report,
+) -> io::Result<()> {
+    let place = tree.join(path).join(".git");
+    match leads(tree, path) {
+        Ok(Leads::Nowhere) => Ok(()),
+        // What an ordinary `git init` or `git clone` makes stays as it is.
+        Ok(Leads::New) if is_harmless(tree, path, write).unwrap_or(false) => Ok(()),
+        Ok(Leads::New) => make_anew(tree, path, write, report),
+        Ok(Leads::File(to)) if gated.iter().any(|gated| to.starts_with(gated)) => Ok(()),
+        Ok(Leads::File(to)) => {
+            report.told.push(format!(
+                "`{}` was taken away: it led to `{}`, which has no gate",
+                place.display(),
+                to.display()
+            ));
+            rustix::fs::unlinkat(open_below(tree, path)?, ".git", AtFlags::empty())?;
+            Ok(())
+        }
+        Err(error) => {
+            report.told.push(format!("`{}` was taken away: {error}", place.display()));
+            rustix::fs::unlinkat(open_below(tree, path)?, ".git", AtFlags::empty())?;
+            Ok(())
+        }
+    }
+}
+
+/// Whether nothing in a repository acts by itself or leads git elsewhere.
+fn is_harmless(tree: &Path, path: &Path, write: &[PathBuf]) -> io::Result<bool> {
+    let upper = Upper::new(open_in(&open_below(tree, path)?, ".git")?);
+    let place = tree.join(path).join(".git");
+    let rules = Rules { directory: &place, write, is_new: true, is_bare: false };
+    let is_so = |entry: &Entry| match (entry.change, part(&entry.path)) {
+        (Change::Directory { .. }, _) | (Change::File, Part::Derived) => true,
+        (Change::File, Part::Config) => {
+            let bytes = upper.read(&entry.path, config::MOST_BYTES).ok();
+            let file = bytes.and_then(|bytes| config::parse(&bytes).ok());
+            file.is_some_and(|file| {
+                config::changes(&config::Values::new(), &config::values(&file))
+                    .iter()
+                    .all(|change| rules.admits(change))
+            })
+        }
+        (Change::File, kind) => match kind {
+            Part::Object | Part::Pack | Part::Ref | Part::PackedRefs | Part::Head | Part::Log | Part::Index => true,
+            Part::State => true,
+            Part::Config | Part::Derived | Part::Hook | Part::Todo | Part::Strategy | Part::Options => false,
+            Part::Words | Part::Refused(_) | Part::Unknown => false,
+        },
+        (Change::Removed | Change::Odd, _) => false,
+    };
+    Ok(upper.entries()?.iter().all(is_so))
+}
+
 /// Makes the repository anew that commands made at `path` of `tree`: in its place is then what of it may be taken over.
 pub(super) fn make_anew(tree: &Path, path: &Path, write: &[PathBuf], report: &mut Report) -> io::Result<()> {
     let above = open_below(tree, path)?;
@@ -136,6 +198,8 @@ pub(super) fn make_anew(tree: &Path, path: &Path, write: &[PathBuf], report: &mu
 }
 
 fn open_below(tree: &Path, path: &Path) -> io::Result<OwnedFd> {
+    // The kernel takes no empty path.
+    let path = if path == Path::new("") { Path::new(".") } else { path };
     let top = rustix::fs::openat(CWD, tree, crate::disk::DIRECTORY, rustix::fs::Mode::empty())?;
     let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_XDEV;
     Ok(rustix::fs::openat2(&top, path, crate::disk::DIRECTORY, rustix::fs::Mode::empty(), resolve)?)

@@ -6,6 +6,7 @@
 use super::apply::{Act, Begun, Report, Side};
 use super::bell::Bell;
 use super::find::{self, Found, GitDir};
+use super::fresh;
 use super::parts;
 use super::real::Real;
 use super::upper::{self, Upper};
@@ -263,6 +264,18 @@ impl Gates {
     /// Takes over what commands wrote. `is_alone` where none is running: then gates are made anew.
     pub(in crate::backend) fn settle(&self, namespaces: &Namespaces, is_alone: bool) -> Report {
         let mut all = std::mem::take(&mut *self.untold.lock());
+        self.take_over(namespaces, is_alone, &mut all);
+        let new = std::mem::take(&mut all.new);
+        if !new.is_empty() {
+            let directories = new.iter().filter_map(|place| find::directory(place)).collect();
+            self.begin(&Found { directories, ..Found::default() }, namespaces);
+            // What leads git there had to wait.
+            self.take_over(namespaces, is_alone, &mut all);
+        }
+        all
+    }
+
+    fn take_over(&self, namespaces: &Namespaces, is_alone: bool, all: &mut Report) {
         let mut gates = self.gates.lock();
         let gated: Vec<PathBuf> = gates.iter().map(|gate| gate.directory.path.clone()).collect();
         for gate in &mut *gates {
@@ -272,24 +285,31 @@ impl Gates {
             // What was written there after it was taken over last.
             if let Some(mut last) = gate.last.take() {
                 let Gate { directory, real, begun, .. } = &mut *gate;
-                Taking { directory, real, begun, write: &self.write, gated: &gated }.take_over(&mut last, &mut all);
+                Taking { directory, real, begun, write: &self.write, gated: &gated }.take_over(&mut last, all);
                 self.remove(&last.name);
             }
             if gate.generation.upper.is_untouched() {
                 continue;
             }
             let Gate { directory, real, begun, generation, .. } = gate;
-            Taking { directory, real, begun, write: &self.write, gated: &gated }.take_over(generation, &mut all);
+            Taking { directory, real, begun, write: &self.write, gated: &gated }.take_over(generation, all);
             if is_alone && !is_at_work(&gate.generation.upper) {
                 self.renew(gate, namespaces);
             }
         }
-        drop(gates);
-        for place in std::mem::take(&mut all.new) {
-            let found = Found { directories: find::directory(&place).into_iter().collect(), ..Found::default() };
-            self.begin(&found, namespaces);
+    }
+
+    /// Leaves of repositories that commands made what may be there; each is given by its `.git`.
+    pub(in crate::backend) fn make_anew(&self, repositories: &[PathBuf], report: &mut Report) {
+        let gated: Vec<PathBuf> = self.gates.lock().iter().map(|gate| gate.directory.path.clone()).collect();
+        for place in repositories.iter().filter(|place| !gated.contains(place)) {
+            let root = self.write.iter().find(|root| place.starts_with(root));
+            let path = root.and_then(|root| place.parent()?.strip_prefix(root).ok());
+            let (Some(root), Some(path)) = (root, path) else { continue };
+            if let Err(error) = fresh::vouch(root, path, &self.write, &gated, report) {
+                report.told.push(format!("`{}` could not be looked through: {error}", place.display()));
+            }
         }
-        all
     }
 
     /// Has commands see the real directory again, and what they write from now on apart from what they wrote before.
@@ -357,12 +377,16 @@ impl Taking<'_> {
         let now: HashMap<_, _> = entries.iter().map(|entry| (entry.path.clone(), entry.stamp)).collect();
         entries.retain(|entry| generation.done.get(&entry.path) != Some(&entry.stamp));
         generation.done = now;
+        let index = |path: &Path| path.file_name() == Some("index".as_ref());
         // Another one says in its settings where its working tree is, or has none.
         let tree = path.parent().filter(|_| path.ends_with(".git"));
         let (upper, at) = (&generation.upper, Path::new(""));
         let mut report = Report::default();
         Side { real, upper, path, at, common: None, write, is_new: false, tree, gated, begun }
             .apply(&entries, &mut report);
+        if !report.new.is_empty() {
+            generation.done.retain(|path, _| !index(path));
+        }
         begun.keep(&mut report, real);
         all.add(report);
     }

@@ -14,11 +14,13 @@ use crate::text::sanitize;
 use crate::watches::{Dirty, Told, Watches};
 use parking_lot::Mutex;
 use rustix::time::{ClockId, clock_gettime};
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::path::PathBuf;
 use std::sync::Arc;
 use walk::{How, Made, Place, Repositories, Walk};
 
+/// What of a repository acts by itself. In one that has a gate nothing of it changes but by the host.
+const GIT: [&str; 2] = [".git/hooks", ".git/config"];
 /// What one command is told of; more are counted.
 const MOST_TOLD: usize = 3;
 
@@ -89,7 +91,8 @@ impl Confine {
     /// Begins to look for what a command makes in its cell; `goes_on` where what it starts may outlive it.
     pub(crate) async fn look(&self, profile: &Arc<Profile>, goes_on: bool, backend: &dyn Backend) -> Option<Look> {
         let facts = backend.facts().await.ok()?;
-        Look::new(self.watch.clone(), self.names.clone(), profile.clone(), facts, goes_on).await
+        let names = self.names.iter().cloned().chain(GIT.map(str::to_owned)).collect();
+        Look::new(self.watch.clone(), Arc::new(names), profile.clone(), facts, goes_on).await
     }
 
     /// What is protected below each directory that can be written.
@@ -136,6 +139,11 @@ impl Look {
 
     /// Ends it; returns what is to be said.
     pub(crate) async fn end(self) -> Vec<String> {
+        self.found().await.0
+    }
+
+    /// Ends it; returns what is to be said, and the `.git` of each repository that was made or changed.
+    pub(crate) async fn found(self) -> (Vec<String>, Vec<PathBuf>) {
         let watch = self.watch.clone();
         // Most commands make nothing, and that is known at once.
         if let Some(mut watched) = watch.0.try_lock()
@@ -154,15 +162,20 @@ impl Look {
         }
     }
 
-    fn told(mut self, watched: &mut Watched) -> Vec<String> {
+    fn told(mut self, watched: &mut Watched) -> (Vec<String>, Vec<PathBuf>) {
         self.has_ended = true;
-        let made = self.made(watched);
+        let mut made = self.made(watched);
+        let git = self.profile.git();
+        made.retain(|made| !git.directories.iter().any(|found| made.path.starts_with(&found.path)));
+        let repository =
+            |made: &Made| made.path.ancestors().find(|above| above.ends_with(".git")).map(std::path::Path::to_owned);
+        let repositories: BTreeSet<PathBuf> = made.iter().filter_map(repository).collect();
         let more = made.len().saturating_sub(MOST_TOLD);
         let mut notices: Vec<String> = made.iter().take(MOST_TOLD).map(|made| self.notice(made)).collect();
         if more > 0 {
             notices.push(format!("{more} more were made of what runs or is obeyed later"));
         }
-        notices
+        (notices, repositories.into_iter().collect())
     }
 
     fn made(&self, watched: &mut Watched) -> Vec<Made> {

@@ -6,6 +6,7 @@ mod store;
 
 pub use store::{Held, Shelf};
 
+use super::confine::{Confine, Look};
 use crate::audit::Action;
 use crate::backend::Backend;
 use crate::backend::cell::{Profile, Visit};
@@ -13,10 +14,10 @@ use crate::backend::git::{Ask, Report};
 use crate::call::scope::Scope;
 use crate::call::session::ApprovalKey;
 use crate::capability::Capability;
-use super::confine::{Confine, Look};
 use crate::policy::approval::{ActionKind, Landing, Question};
 use crate::text::sanitize;
 use sha2::{Digest, Sha256};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -52,25 +53,31 @@ impl Watched {
 
     /// Ends it; returns what is to be said.
     pub(crate) async fn end(self, asker: &Asker, scope: &Scope) -> Vec<String> {
-        let mut told = match self.visit {
-            Some(visit) => settle(visit, asker, scope).await,
-            None => Vec::new(),
+        let (told, repositories) = match self.look {
+            Some(look) => look.found().await,
+            None => (Vec::new(), Vec::new()),
         };
-        if let Some(look) = self.look {
-            told.extend(look.end().await);
+        match self.visit {
+            Some(visit) => [settle(visit, repositories, Some(asker), scope).await, told].concat(),
+            None => told,
         }
-        told
     }
 }
 
-/// Takes over what the commands of a call wrote into git directories, and asks about what acts there. Returns what the call is told.
-async fn settle(visit: Visit, asker: &Asker, scope: &Scope) -> Vec<String> {
-    if visit.is_quiet() {
+/// Takes over what the commands of a call wrote into git directories, makes `repositories` of theirs anew, and asks about what acts there; where
+/// nobody is to be asked, it is held back. Returns what the call is told.
+pub(crate) async fn settle(
+    visit: Visit,
+    repositories: Vec<PathBuf>,
+    asker: Option<&Asker>,
+    scope: &Scope,
+) -> Vec<String> {
+    if visit.is_quiet() && repositories.is_empty() {
         return Vec::new();
     }
     let visit = Arc::new(visit);
     let settling = visit.clone();
-    let settled = tokio::task::spawn_blocking(move || settling.settle()).await;
+    let settled = tokio::task::spawn_blocking(move || settling.settle(&repositories)).await;
     let Report { told, asks, .. } = settled.unwrap_or_default();
     let more = told.len().saturating_sub(MOST_TOLD);
     let mut notices: Vec<String> = told.into_iter().take(MOST_TOLD).map(|told| sanitize::visible_line(&told)).collect();
@@ -85,10 +92,13 @@ async fn settle(visit: Visit, asker: &Asker, scope: &Scope) -> Vec<String> {
 }
 
 /// Asks one question about all that is held.
-async fn ask(asks: Vec<Ask>, visit: &Visit, asker: &Asker, scope: &Scope) -> Vec<String> {
+async fn ask(asks: Vec<Ask>, visit: &Visit, asker: Option<&Asker>, scope: &Scope) -> Vec<String> {
     let shown: Vec<String> = asks.iter().map(shown).collect();
     let names: Vec<String> = asks.iter().map(name).collect();
-    let is_kept = scope.approver.is_read() && consent(&names, &shown.join("\n"), asker, scope).await;
+    let is_kept = match asker.filter(|_| scope.approver.is_read()) {
+        Some(asker) => consent(&names, &shown.join("\n"), asker, scope).await,
+        None => false,
+    };
     let mut notices = Vec::new();
     let shelf = match scope.backend.facts().await {
         Ok(facts) => Shelf::open(&facts.own).ok(),

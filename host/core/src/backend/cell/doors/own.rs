@@ -149,11 +149,7 @@ impl Bound {
 }
 
 /// Takes what comes first of pieces that begin with their length, and are filled up to four bytes.
-fn next<'b>(
-    pieces: &mut &'b [u8],
-    head: impl Fn(&[u8]) -> (usize, u16),
-    header: usize,
-) -> Option<(u16, &'b [u8])> {
+fn next<'b>(pieces: &mut &'b [u8], head: impl Fn(&[u8]) -> (usize, u16), header: usize) -> Option<(u16, &'b [u8])> {
     let (length, kind) = head(pieces.get(..header)?);
     let value = pieces.get(header..length)?;
     *pieces = pieces.get(length.next_multiple_of(4)..).unwrap_or_default();

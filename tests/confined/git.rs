@@ -1,0 +1,227 @@
+//! What a command leaves in git directories: ordinary work gets there, and nothing that acts by itself.
+
+use crate::rig::{BOTH, Rig, Via, program, word};
+use std::path::Path;
+use toolcrib_tests::{Program, eventually};
+
+/// Runs git outside, as the person does.
+#[expect(clippy::disallowed_methods, reason = "the person's own git")]
+fn git(directory: &Path, words: &[&str]) -> String {
+    let output = std::process::Command::new("git")
+        .args(["-c", "user.name=p", "-c", "user.email=p@example.org"])
+        .args(words)
+        .current_dir(directory)
+        .env("GIT_CONFIG_GLOBAL", "/dev/null")
+        .output()
+        .expect("git");
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success(), "{words:?}: {said}{}", String::from_utf8_lossy(&output.stderr));
+    said
+}
+
+/// A workspace that is a repository with a commit.
+fn repository(via: Via) -> Program {
+    let program = program(via);
+    let work = program.path("work");
+    git(&work, &["init", "-q", "-b", "main"]);
+    git(&work, &["config", "user.name", "p"]);
+    git(&work, &["config", "user.email", "p@example.org"]);
+    program.write("work/f", "1\n");
+    git(&work, &["add", "f"]);
+    git(&work, &["commit", "-q", "-m", "first"]);
+    program
+}
+
+/// What git shows of a repository, as it is compared.
+fn shown(work: &Path) -> [String; 4] {
+    git(work, &["fsck", "--strict", "--no-dangling"]);
+    [
+        &["for-each-ref"][..],
+        &["ls-files", "-s"],
+        &["config", "-l", "--local"],
+        &["status", "--porcelain=v2", "--branch"],
+    ]
+    .map(|words| git(work, words))
+}
+
+#[test]
+fn ordinary_work_is_there_afterwards() {
+    for via in BOTH {
+        let mut rig = Rig::of(repository(via), &[]);
+        let work = rig.work("");
+        for text in [
+            "echo 2 >>f; git add f; git commit -q -m second; git commit -q --amend -m 'the second'",
+            "git switch -q -c topic; echo g >g; git add g; git commit -q -m g; git tag -a -m t v1; git notes add -m n",
+            "git switch -q main; echo h >h; git add h; git commit -q -m h; git merge -q -m m topic; git branch -d topic",
+            "git switch -q -c left HEAD~1; echo l >f; git commit -q -a -m l; git switch -q main; echo r >f; git commit -q -a -m r",
+            "git merge left || { echo both >f; git add f; git commit -q -m merged; }",
+            "git switch -q -c side HEAD~1; echo s >f; git commit -q -a -m s; git rebase main || { echo s >f; git add f; GIT_EDITOR=true git rebase --continue; }",
+            "git switch -q main; git cherry-pick side; git revert --no-edit HEAD; echo st >>f; git stash -q; git stash pop -q; git stash -q",
+            "git remote add origin https://example.org/x.git; git config branch.main.remote origin; git config user.name agent",
+            "git remote set-url --push origin git@example.org:x.git; git config --unset branch.main.remote",
+            "echo w >w; git add w; git commit -q --fixup HEAD~1; GIT_SEQUENCE_EDITOR=true git rebase -q --autosquash HEAD~3 || git rebase --abort",
+            "git worktree add -q wt -b wtb; cd wt; echo w >w2; git add w2; git commit -q -m w; cd ..; git worktree remove wt; git branch -D wtb",
+            "git gc -q; git pack-refs --all; git fsck; git reflog expire --expire=now --all",
+            "git sparse-checkout set --cone; git sparse-checkout disable; git bisect start -q; git bisect reset -q",
+            "git init -q --bare ../bare.git 2>/dev/null || git init -q --bare bare.git; git push -q bare.git main 2>&1; rm -rf bare.git",
+        ] {
+            let result = rig.result(text);
+            assert_eq!(result["exit_code"], 0, "{via:?} {text}: {result}");
+            // What commands see is what is there.
+            let inside = rig.run("git for-each-ref; git ls-files -s; git status --porcelain=v2 --branch").1;
+            let outside = [&["for-each-ref"][..], &["ls-files", "-s"], &["status", "--porcelain=v2", "--branch"]];
+            let outside: String = outside.map(|words| git(&work, words)).concat();
+            assert_eq!(inside, outside, "{via:?} {text}: {result}");
+        }
+        let [references, .., config, _] = shown(&work);
+        assert!(references.contains("refs/tags/v1") && references.contains("refs/stash"), "{references}");
+        assert!(
+            config.contains("remote.origin.url=https://example.org/x.git") && config.contains("user.name=agent"),
+            "{config}"
+        );
+    }
+}
+
+/// Each way by which a command had git run its code outside.
+#[test]
+fn nothing_that_acts_reaches_the_repository() {
+    for via in BOTH {
+        let program = repository(via);
+        let work = program.path("work").canonicalize().expect("a directory");
+        git(&work, &["config", "extensions.worktreeConfig", "true"]);
+        git(&work, &["worktree", "add", "-q", "../beside", "-b", "beside"]);
+        let mut rig = Rig::of(program, &[]);
+        let proof = rig.program.path("proof");
+        let runs = format!("touch {}; false", word(&proof));
+        let runs = word(runs);
+        let attacks = [
+            format!("git config core.fsmonitor {runs}"),
+            format!("printf '[core]\\n\\tfsmonitor = %s\\n' {runs} >>.git/config"),
+            format!("git config --worktree core.fsmonitor {runs}"),
+            format!("cp -r .git evil; git config -f evil/config core.fsmonitor {runs}; echo ../evil >.git/commondir"),
+            format!("git config -f evil/config core.fsmonitor {runs}; echo $PWD/evil >.git/worktrees/beside/commondir"),
+            format!("echo {runs} >.git/hooks/post-index-change; chmod +x .git/hooks/*; cp .git/hooks/post-index-change .git/hooks/pre-commit"),
+            format!("mkdir -p hooks; echo {runs} >hooks/pre-commit; chmod +x hooks/*; git config core.hooksPath hooks"),
+            format!("git config -f evil.cfg core.fsmonitor {runs}; git config include.path ../evil.cfg"),
+            format!("mkdir -p a/b/c/d; cd a/b/c/d; git init -q; git commit -q --allow-empty -m x; git config core.fsmonitor {runs}; cd - >/dev/null; git add a"),
+            format!("mkdir -p node_modules/y; cd node_modules/y; git init -q; git commit -q --allow-empty -m x; git config core.fsmonitor {runs}; cd - >/dev/null; git add -f node_modules/y"),
+            "echo '* filter=x' >.git/info/attributes; git config filter.x.clean 'touch proof'; echo /tmp >.git/objects/info/alternates".into(),
+            format!("mv .git/hooks .git/h; mkdir .git/hooks; echo {runs} >.git/hooks/pre-commit; chmod +x .git/hooks/pre-commit"),
+            "rm -rf .git; mv evil .git".into(),
+            "mkfifo .git/refs/heads/pipe .git/FETCH_HEAD; ln -s /etc/passwd .git/refs/heads/link; ln -sf /etc/passwd .git/ORIG_HEAD".into(),
+        ];
+        for attack in &attacks {
+            rig.result(attack);
+            for words in [
+                &["status"][..],
+                &["-C", "../beside", "status"],
+                &["commit", "-q", "--allow-empty", "-m", "x"],
+                &["log"],
+            ] {
+                git(&work, words);
+            }
+            assert!(!proof.exists(), "{via:?} {attack}");
+        }
+        git(&work, &["fsck", "--no-dangling"]);
+        let config = git(&work, &["config", "-l", "--local"]);
+        assert!(!["fsmonitor", "include", "filter", "hookspath"].iter().any(|key| config.contains(key)), "{config}");
+        assert!(!work.join(".git/commondir").exists() && !work.join(".git/hooks/pre-commit").exists());
+        // Nothing of that is lost to the person.
+        let listed = rig.program.run(&["files", "held", "list", "--json"]);
+        let listed = String::from_utf8_lossy(&listed.stdout).into_owned();
+        assert!(listed.contains("core.fsmonitor") && listed.contains("pre-commit"), "{listed}");
+    }
+}
+
+/// What is held back is kept when a person says so, and not before.
+#[test]
+fn what_is_held_back_is_kept_by_a_person() {
+    let mut rig = Rig::of(repository(Via::Process), &[]);
+    let notices = rig.notices("git config alias.st status; printf '#!/bin/sh\\n' >.git/hooks/pre-push");
+    assert!(notices.contains("git obeys `alias.st` by itself") && notices.contains("pre-push"), "{notices}");
+    let work = rig.work("");
+    assert!(!git(&work, &["config", "-l", "--local"]).contains("alias"));
+    let listed = rig.program.run(&["files", "held", "list", "--json"]);
+    let listed: serde_json::Value = serde_json::from_slice(&listed.stdout).expect("JSON");
+    let listed = listed.as_array().expect("a list");
+    assert_eq!(listed.len(), 2, "{listed:?}");
+    for held in listed {
+        let id = held["id"].as_str().expect("an id");
+        let shown = rig.program.run(&["files", "held", "show", id]);
+        assert!(String::from_utf8_lossy(&shown.stdout).contains(held["text"].as_str().expect("a text")));
+        assert!(rig.program.run(&["files", "held", "keep", id]).status.success());
+    }
+    assert_eq!(git(&work, &["config", "alias.st"]), "status\n");
+    assert!(work.join(".git/hooks/pre-push").exists());
+    let none = rig.program.run(&["files", "held", "drop", "0"]);
+    assert!(String::from_utf8_lossy(&none.stderr).contains("toolcrib files held list"));
+}
+
+/// A linked working tree, a submodule, and a git directory elsewhere are worked in like any other.
+#[test]
+fn working_trees_whose_repository_lies_elsewhere_are_worked_in() {
+    for via in BOTH {
+        let program = program(via);
+        let top = program.path("main");
+        std::fs::create_dir_all(&top).expect("a directory");
+        git(&top, &["init", "-q", "-b", "main"]);
+        git(&top, &["commit", "-q", "--allow-empty", "-m", "first"]);
+        git(&top, &["config", "user.name", "p"]);
+        git(&top, &["config", "user.email", "p@example.org"]);
+        std::fs::remove_dir_all(program.path("work")).expect("it is empty");
+        git(&top, &["worktree", "add", "-q", "../work", "-b", "work"]);
+        let mut rig = Rig::of(program, &[]);
+        let result = rig.result("echo 1 >f; git add f; git commit -q -m f; git status --porcelain");
+        assert_eq!((&result["exit_code"], &result["stdout"]), (&0.into(), &"".into()), "{via:?} {result}");
+        assert!(git(&top, &["log", "--oneline", "work"]).contains(" f\n"));
+        let proof = rig.program.path("proof");
+        rig.result(&format!(
+            "rm .git; git init -q ev; git -C ev config core.fsmonitor 'touch {0}; false'; echo gitdir: ev/.git >.git",
+            proof.display()
+        ));
+        git(&rig.work(""), &["status"]);
+        assert!(!proof.exists(), "{via:?}");
+    }
+}
+
+/// What a process in a pane writes when no call is there to end gets there as well.
+#[test]
+fn what_is_written_between_calls_is_taken_over() {
+    let mut rig = Rig::of(repository(Via::Pane), &[]);
+    rig.run("true");
+    rig.run("(while [ ! -e go ]; do sleep 0.02; done; git commit -q --allow-empty -m later) & true");
+    rig.program.write("work/go", "");
+    let work = rig.work("");
+    eventually("it was taken over", || git(&work, &["log", "--oneline"]).contains("later"));
+}
+
+/// The person works in the same repository meanwhile: neither side loses a commit.
+#[test]
+fn the_person_and_the_agent_commit_in_one_repository() {
+    let mut rig = Rig::of(repository(Via::Process), &[]);
+    let work = rig.work("");
+    for number in 0..5 {
+        git(&work, &["commit", "-q", "--allow-empty", "-m", &format!("person-{number}")]);
+        let result = rig.result(&format!("git commit -q --allow-empty -m agent-{number}"));
+        assert_eq!(result["exit_code"], 0, "{result}");
+    }
+    // While a command runs.
+    let waiting =
+        "touch begun; git commit -q --allow-empty -m first-agent; while [ ! -e go ]; do sleep 0.02; done; rm begun go";
+    let path = work.clone();
+    let person = std::thread::spawn(move || {
+        eventually("the command runs", || path.join("begun").exists());
+        git(&path, &["commit", "-q", "--allow-empty", "-m", "person-meanwhile"]);
+        std::fs::write(path.join("go"), "").expect("a file");
+    });
+    let result = rig.result(waiting);
+    person.join().expect("the person's part");
+    assert!(result["notices"].to_string().contains("was changed meanwhile"), "{result}");
+    let log = git(&work, &["log", "--oneline"]);
+    for number in 0..5 {
+        assert!(log.contains(&format!("person-{number}")) && log.contains(&format!("agent-{number}")), "{log}");
+    }
+    assert!(log.contains("person-meanwhile") && !log.contains("first-agent"), "{log}");
+    let lost = git(&work, &["fsck", "--lost-found"]);
+    assert!(lost.contains("dangling commit"), "the agent's commit is there: {lost}");
+}
