@@ -62,7 +62,7 @@ fn ordinary_work_is_there_afterwards() {
             "echo w >w; git add w; git commit -q --fixup HEAD~1; GIT_SEQUENCE_EDITOR=true git rebase -q --autosquash HEAD~3 || git rebase --abort",
             "git worktree add -q wt -b wtb; cd wt; echo w >w2; git add w2; git commit -q -m w; cd ..; git worktree remove wt; git branch -D wtb",
             "git gc -q; git pack-refs --all; git fsck; git reflog expire --expire=now --all",
-            "git sparse-checkout set --cone; git sparse-checkout disable; git bisect start -q; git bisect reset -q",
+            "git sparse-checkout set --cone; git sparse-checkout disable; git bisect start; git bisect reset",
             "git init -q --bare ../bare.git 2>/dev/null || git init -q --bare bare.git; git push -q bare.git main 2>&1; rm -rf bare.git",
         ] {
             let result = rig.result(text);

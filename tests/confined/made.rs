@@ -23,7 +23,7 @@ fn what_runs_later_is_told_when_it_is_made() {
             ("ln -s nowhere toolcrib.toml", "`toolcrib.toml` was created: agents".into()),
             ("git init -q nested", format!("`nested/.git` was created: {GIT}")),
             ("echo x >nested/.git/hooks/post-commit", "`nested/.git/hooks".into()),
-            ("git -C nested config core.pager x", "`nested/.git/config` was ".into()),
+            ("git -C nested config core.pager x", "`nested/.git".into()),
             ("mv nested/.git nested/git && cp -r nested/git nested/.git", format!("`nested/.git` was created: {GIT}")),
             ("mkdir linked && echo gitdir: ../nested/git >linked/.git", format!("`linked/.git` was created: {GIT}")),
             // It is as old as ever.

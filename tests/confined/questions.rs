@@ -104,7 +104,7 @@ fn explain_says_how_commands_are_confined() {
         "where they cannot be, a person is asked",
         "confined is what runs in namespaces of its own",
         "write below: the workspace",
-        ".git/hooks",
+        ".envrc",
         "with named hosts only",
         "hosts that they reach: none; whether",
         "ports of hosts: 80, 443",

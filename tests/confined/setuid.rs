@@ -88,7 +88,7 @@ fn copies_and_archives_bring_no_setuid_file() {
              install -m 4755 {0}/suid made/installed; install -m 2755 -d made/directory; command -v rsync >made/which && rsync -a {0}/ made/rsync; \
              python3 -c \"import shutil, tarfile; shutil.copytree('given', 'made/python/copy', dirs_exist_ok=True)\"; \
              python3 -c \"import tarfile; tarfile.open('archive.tar').extractall('made/python/tar')\"; }} 2>errors; \
-             ls made/tar; echo done",
+             ls -1 made/tar; echo done",
             word(&given)
         ));
         assert!(printed.ends_with("sgid\nsuid\ndone\n"), "{via:?} {printed}");

@@ -160,7 +160,7 @@ impl OwnDir {
     ///
     /// [`Foreign`] in what the error holds, or what the system says; either names the path.
     pub fn open(path: &Path) -> io::Result<Self> {
-        let above = crate::dirs::directory_of(path).ok_or_else(|| named(path, io::ErrorKind::InvalidInput))?;
+        let above = path.parent().ok_or_else(|| named(path, io::ErrorKind::InvalidInput))?;
         let name = path.file_name().ok_or_else(|| named(path, io::ErrorKind::InvalidInput))?;
         let mut builder = std::fs::DirBuilder::new();
         std::os::unix::fs::DirBuilderExt::mode(&mut builder, DIRECTORY_MODE);

@@ -143,7 +143,7 @@ impl Local {
             return Ok(living.clone());
         }
         self.make_room()?;
-        let own = self.room_of_gates(profile)?;
+        let own = self.room_of_gates(profile);
         let adopted = found.and_then(|waiter| {
             let shell = shell_behind(waiter)?;
             let is_there = || shell_behind(waiter).as_ref() == Some(&shell);
@@ -164,12 +164,12 @@ impl Local {
     }
 
     /// Where this workspace's gates are kept; none where commands write nothing.
-    fn room_of_gates(&self, profile: &Profile) -> io::Result<Option<OwnDir>> {
+    fn room_of_gates(&self, profile: &Profile) -> Option<OwnDir> {
         if profile.write.is_empty() {
-            return Ok(None);
+            return None;
         }
-        let own = OwnDir::open(&self.facts.own)?.below("git")?;
-        own.below(&self.facts.workspace.digest()).map(Some)
+        let own = OwnDir::open(&self.facts.own).and_then(|own| own.below("git"));
+        own.and_then(|own| own.below(&self.facts.workspace.digest())).ok()
     }
 
     fn spawn(&self, spec: &ProcessSpec, input: BorrowedFd<'_>) -> io::Result<LocalProcess> {

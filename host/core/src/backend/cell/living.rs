@@ -184,8 +184,10 @@ impl Living {
         group: Option<Arc<Group>>,
         own: Option<&OwnDir>,
     ) -> io::Result<Self> {
-        let gates = own.map(|own| Gates::new(own, &profile.git(), &profile.write)).transpose()?;
-        let cell = Cell::of(profile, own.map(OwnDir::path))?.within(group.clone());
+        // Where there can be none, as on a full disk, git directories are only read.
+        let gates = own.and_then(|own| Gates::new(own, &profile.git(), &profile.write).ok());
+        let room = own.map(OwnDir::path).filter(|_| gates.is_some());
+        let cell = Cell::of(profile, room)?.within(group.clone());
         let keeper = Idle::keeper(&cell)?;
         let namespaces = Arc::new(Namespaces::of(profile, &keeper.pid().to_string())?);
         if let Some(gates) = &gates {
@@ -229,7 +231,7 @@ impl Living {
         let keeper = Mutex::new(keeper);
         let (taken, covered, spare) = (Layout::of(profile, None)?.taken, Mutex::default(), Mutex::default());
         let (commands, is_served) = (AtomicU32::default(), Mutex::default());
-        let gates = own.map(|own| Gates::new(own, &profile.git(), &profile.write)).transpose()?;
+        let gates = own.and_then(|own| Gates::new(own, &profile.git(), &profile.write).ok());
         if let Some(gates) = &gates {
             spawn::enter(&namespaces, &Layout::within(profile).sharing())?;
             gates.mount(&namespaces, &mounted(pid)?)?;

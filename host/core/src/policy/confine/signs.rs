@@ -142,6 +142,11 @@ impl Confine {
                 shown(&path)
             );
         }
+        let git = profile.git();
+        if let Some(directory) = git.directories.iter().find(|found| path.starts_with(&found.path)) {
+            let why = directory.closed.as_deref().unwrap_or("nothing could be put between them and it here");
+            return format!("commands only read `{}`: {why}", shown(&directory.path));
+        }
         if path.starts_with(&facts.workspace.root)
             && let Some(why) = self.unwritable(facts)
         {
