@@ -4,6 +4,8 @@
 mod again;
 mod approve;
 mod attempts;
+mod doors;
+mod elsewhere;
 mod ends;
 mod git;
 mod ladder;

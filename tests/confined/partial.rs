@@ -108,10 +108,13 @@ fn people_are_told_and_asked() {
     assert!(!terminal.has("ran"));
     // Nobody is there.
     let arguments = command("touch ran").to_string();
-    let mut unasked = terminal.program.failing(
-        Step::Landlock.failing(),
-        &["--set", "confine.floor=partial", "--set", "confine.ask=false", "call", "run_shell", &arguments],
-    );
-    let output = unasked.stdin(Stdio::null()).output().expect("it starts");
-    assert!(String::from_utf8_lossy(&output.stdout).contains("\"denied\"") && !terminal.has("ran"), "{output:?}");
+    for setting in ["confine.ask=false", "tools.shell_confirm=false"] {
+        let mut unasked = terminal.program.failing(
+            Step::Landlock.failing(),
+            &["--set", "confine.floor=partial", "--set", setting, "call", "run_shell", &arguments],
+        );
+        let output = unasked.stdin(Stdio::null()).output().expect("it starts");
+        let said = String::from_utf8_lossy(&output.stdout);
+        assert!(said.contains("\"denied\"") && !terminal.has("ran"), "{setting}: {output:?}");
+    }
 }

@@ -87,6 +87,11 @@ impl Mount {
         Some(Self { id, device, root, at, kind: what.split(' ').next()?.to_owned() })
     }
 
+    /// Whether it is a snapshot by its name in the file system. Those of other kinds are file systems of their own.
+    fn is_snapshot(&self) -> bool {
+        self.kind == "btrfs" && self.root.to_string_lossy().contains("snapshot")
+    }
+
     /// Where in the file system a path of this mount is.
     fn inner(&self, path: &Path) -> Option<PathBuf> {
         Some(joined(&self.root, path.strip_prefix(&self.at).ok()?))
@@ -128,21 +133,24 @@ impl Table {
         holding.max_by_key(|mount| mount.at.components().count())
     }
 
-    /// Other paths at which the same is seen, for one without links: by mounts of the same file system, and in snapshots of btrfs that
-    /// are mounted.
+    /// Other paths at which the same is seen, for one without links: by mounts of the same file system.
     pub(crate) fn names(&self, path: &Path) -> Vec<PathBuf> {
         let Some(holding) = self.holding(path) else { return Vec::new() };
         let Some(inner) = holding.inner(path) else { return Vec::new() };
         let others = self.mounts.iter().filter(|mount| mount.device == holding.device);
-        let names = others.flat_map(|mount| {
-            let is_another_tree = mount.kind == "btrfs" && mount.root != holding.root;
-            let below = path.strip_prefix(&holding.at).ok().filter(|_| is_another_tree);
-            [mount.outer(&inner), below.map(|below| joined(&mount.at, below))]
-        });
-        let mut names: Vec<PathBuf> = names.flatten().filter(|name| name != path).collect();
+        let mut names: Vec<PathBuf> =
+            others.filter_map(|mount| mount.outer(&inner)).filter(|name| name != path).collect();
         names.sort();
         names.dedup();
         names
+    }
+
+    /// Paths at which a copy of it may lie, or which it may be a copy of: in snapshots that are mounted.
+    pub(crate) fn copies(&self, path: &Path) -> Vec<PathBuf> {
+        let Some(holding) = self.holding(path) else { return Vec::new() };
+        let Ok(below) = path.strip_prefix(&holding.at) else { return Vec::new() };
+        let is_one = |mount: &&Mount| mount.is_snapshot() != holding.is_snapshot() && mount.device == holding.device;
+        self.mounts.iter().filter(is_one).map(|mount| joined(&mount.at, below)).collect()
     }
 
     /// Where parts of what lies below a path without links are mounted by themselves.
@@ -186,10 +194,18 @@ mod tests {
             ("/mnt/keys/one", vec!["/home/u/.ssh/keys/one", "/media/the alt/.ssh/keys/one"]),
             ("/home/other/.ssh", vec![]),
             ("/srv/home/u/.ssh", vec![]),
-            ("/home2/u/.ssh", vec!["/mnt/snapshot/u/.ssh", "/mnt/top/@home/u/.ssh", "/mnt/top/u/.ssh"]),
+            ("/home2/u/.ssh", vec!["/mnt/top/@home/u/.ssh"]),
         ] {
             assert_eq!(names(path), expected, "{path}");
         }
+    }
+
+    #[test]
+    fn snapshots_hold_copies() {
+        let copies = |path: &str| Table::of(TABLE).copies(Path::new(path));
+        assert_eq!(copies("/home2/u/.ssh"), [Path::new("/mnt/snapshot/u/.ssh")]);
+        assert_eq!(copies("/mnt/snapshot/u/.ssh"), ["/home2/u/.ssh", "/mnt/top/u/.ssh"].map(PathBuf::from));
+        assert_eq!(copies("/home/u/.ssh"), Vec::<PathBuf>::new());
     }
 
     #[test]

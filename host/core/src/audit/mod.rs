@@ -319,7 +319,8 @@ impl Audit {
     /// The trail that settings speak of. Where it cannot be kept, the host goes on without, unless it is required; also returns why.
     #[must_use]
     pub fn of(settings: &Settings, dirs: &Dirs) -> (Self, Option<io::Error>) {
-        let level = Level::of(&settings.locks, rustix::process::geteuid().as_raw()).number();
+        let user = rustix::process::geteuid().as_raw();
+        let level = Level::of(&settings.locks, user, settings.config.confine.mode).number();
         let policies = settings.policies.iter().filter(|policy| policy.sha256.is_some()).collect();
         let clean = |flag: &String| sanitize::beginning(flag, FLAG_CHARS);
         let flags = settings.sources.flags.iter().take(FLAGS_TOLD).map(clean).collect();

@@ -390,9 +390,9 @@ impl Confine {
         self.reachable.clone()
     }
 
-    /// Whether a person is asked before commands that are so confined.
+    /// Whether a person is asked before commands that are fully confined by this profile.
     pub(crate) fn asks(&self, profile: &Profile) -> bool {
-        self.settings.ask || profile.network == CellNetwork::Full || !profile.by.is_full()
+        self.settings.ask || profile.network == CellNetwork::Full
     }
 
     /// Whether a person may let a command out of its cell that was refused something there.

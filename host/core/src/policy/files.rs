@@ -5,8 +5,10 @@
 
 mod ask;
 mod credentials;
+mod homes;
 mod host;
 mod later;
+mod names;
 mod protected;
 
 pub(crate) use ask::{New, Reason};
@@ -342,7 +344,7 @@ impl Rules {
     fn admit_change(&self, resolved: &Resolved) -> Result<Wanted, Failure> {
         let path = &resolved.path;
         self.refuse_kernel(resolved)?;
-        if let Some(root) = root_of(path, &self.protected.own) {
+        if let Some(root) = self.protected.owned(path) {
             return Err(own(path, root));
         }
         self.check_allowed_paths(path)?;
@@ -573,9 +575,8 @@ impl Wanted {
 impl Protected {
     /// Refuses what no tool reads.
     fn refuse(&self, path: &Path) -> Result<(), Failure> {
-        let Self { state, output, .. } = self;
-        if path.starts_with(state) && !path.starts_with(output) {
-            return Err(own(path, state));
+        if self.is_state(path) {
+            return Err(own(path, &self.state));
         }
         self.secret(path).map_or(Ok(()), |secret| {
             let (path, root) = (path.display(), secret.root.display());

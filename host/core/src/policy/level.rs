@@ -1,6 +1,6 @@
 //! How far a machine is locked (host/docs/policy.md).
 
-use crate::config::Lock;
+use crate::config::{ConfineMode, Lock};
 
 /// Numbers of users that a system hands out for services, not people: up to this (`SYS_UID_MAX` of login.defs).
 const LAST_SERVICE: u32 = 999;
@@ -11,14 +11,17 @@ pub enum Level {
     /// It is not: why.
     Open(&'static str),
     /// No flag, variable or file of the user, and no call of a tool, gets a plugin past the policy.
-    Locked,
+    Locked {
+        /// No command runs unconfined.
+        is_confined: bool,
+    },
     /// The same, and the program and what it keeps are an account's that no person uses.
     Service,
 }
 
 impl Level {
-    /// The level that these locks reach in a process of this user.
-    pub(crate) fn of(locks: &[Lock], uid: u32) -> Self {
+    /// The level that these locks reach in a process of this user, whose commands are confined so.
+    pub(crate) fn of(locks: &[Lock], uid: u32, mode: ConfineMode) -> Self {
         if locks.is_empty() {
             Self::Open("no policy has a lock: every plugin of a user is there")
         } else if !locks.iter().any(|lock| lock.of_root) {
@@ -27,7 +30,7 @@ impl Level {
             match uid {
                 0 => Self::Open("this program runs as root, who can change the policy"),
                 1..=LAST_SERVICE => Self::Service,
-                _ => Self::Locked,
+                _ => Self::Locked { is_confined: mode == ConfineMode::Required },
             }
         }
     }
@@ -37,7 +40,7 @@ impl Level {
     pub fn number(self) -> u8 {
         match self {
             Self::Open(_) => 0,
-            Self::Locked => 1,
+            Self::Locked { .. } => 1,
             Self::Service => 2,
         }
     }
@@ -47,7 +50,10 @@ impl Level {
     pub fn words(self) -> &'static str {
         match self {
             Self::Open(why) => why,
-            Self::Locked => {
+            Self::Locked { is_confined: true } => {
+                "no flag, variable or file of yours gets a plugin past the policy, and no command of `run_shell` writes this program's state"
+            }
+            Self::Locked { is_confined: false } => {
                 "no flag, variable or file of yours gets a plugin past the policy; commands of `run_shell` can still write this program's state"
             }
             Self::Service => {
@@ -70,9 +76,13 @@ mod tests {
         let sources =
             Sources { home: "/home/u".into(), policies: vec![PolicySource::named(path)], ..Sources::default() };
         let mut locks = Settings::load(&sources).expect("settings").locks;
-        let level = |locks: &[Lock], uid| Level::of(locks, uid).number();
+        let level = |locks: &[Lock], uid| Level::of(locks, uid, ConfineMode::Auto).number();
         assert_eq!([level(&[], 1000), level(&locks, 1000)], [0, 0]);
         locks[0].of_root = true;
         assert_eq!([0, 1, 999, 1000].map(|uid| level(&locks, uid)), [0, 2, 2, 1]);
+        for (mode, expected) in [(ConfineMode::Off, true), (ConfineMode::Auto, true), (ConfineMode::Required, false)] {
+            let words = Level::of(&locks, 1000, mode).words();
+            assert_eq!(words.contains("can still write this program's state"), expected, "{mode:?}: {words}");
+        }
     }
 }

@@ -372,7 +372,7 @@ impl Policy {
         let identities = identities(&config);
         let protected = closed().with(&identities, "what an agent is, which `context_show` shows");
         let elsewhere = Protected::elsewhere();
-        let level = Level::of(&settings.locks, rustix::process::geteuid().as_raw());
+        let level = Level::of(&settings.locks, rustix::process::geteuid().as_raw(), config.confine.mode);
         let locks = settings.locks.iter().map(|lock| Enforced::new(lock.clone(), marks.as_ref())).collect();
         let (protected, elsewhere) = (Arc::new(protected), Arc::new(elsewhere));
         let confine = Arc::new(Confine::new(&config, dirs, &protected, watch, toolset)?);

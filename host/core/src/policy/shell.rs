@@ -436,6 +436,8 @@ impl ShellGrant {
         let lent = self.lending(lent, confinement);
         let asks = match confinement {
             None | Some(Confinement::Off | Confinement::Elsewhere) => self.confirm,
+            // No setting answers for what reads all that the user can read.
+            Some(Confinement::Cell(profile)) if !profile.by.is_full() => true,
             Some(Confinement::Cell(profile)) => {
                 let needs_more = declaration.is_some_and(|declaration| declaration.privesc);
                 self.confirm && (self.confine.asks(profile) || needs_more)

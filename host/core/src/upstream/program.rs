@@ -145,6 +145,8 @@ fn hidden_in<'p>(
     hidden: &[PathBuf],
 ) -> io::Result<Vec<PathBuf>> {
     let mut hide = Vec::new();
+    let names = |path: &PathBuf| [path.clone()].into_iter().chain(crate::mountinfo::table().names(path));
+    let hidden: Vec<PathBuf> = hidden.iter().flat_map(names).collect();
     for named in there.cloned().chain(OF_SYSTEM.map(PathBuf::from)) {
         let Ok(found) = named.canonicalize() else { continue };
         for path in hidden.iter().filter(|path| path.starts_with(&found)) {

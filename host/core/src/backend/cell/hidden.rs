@@ -2,10 +2,12 @@
 //! something has come into it: so only directories are looked at again.
 
 use super::Profile;
+use crate::mountinfo::{self, Table};
 use crate::unchanged::Directories;
-use std::fs::canonicalize;
+use std::fs::{Metadata, canonicalize, symlink_metadata};
 use std::io;
-use std::path::PathBuf;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 
 /// What was found, and of which directories it holds as long as they are as they were.
 #[derive(Debug)]
@@ -14,6 +16,8 @@ pub(super) struct Hidden {
     /// Places that are links, and where each led: a link on the way may be turned where no directory above the place tells.
     links: Vec<(PathBuf, PathBuf)>,
     directories: Directories,
+    /// The number of the table of mounts by which places were looked for that show the same.
+    mounts: u64,
 }
 
 /// A place that is there. It is no link.
@@ -26,7 +30,9 @@ pub(super) struct Place {
 impl Hidden {
     /// Looks for what a profile hides.
     pub(super) fn look(profile: &Profile) -> io::Result<Self> {
-        let mut hidden = Self { places: Vec::new(), links: Vec::new(), directories: Directories::default() };
+        let table = mountinfo::table();
+        let (directories, mounts) = (Directories::default(), table.number);
+        let mut hidden = Self { places: Vec::new(), links: Vec::new(), directories, mounts };
         for path in &profile.hide {
             match hidden.directories.look(path) {
                 // What a link leads to is hidden. One that leads nowhere may lead somewhere by the next time, and no directory would tell.
@@ -46,13 +52,35 @@ impl Hidden {
                 Err(error) => return Err(error),
             }
         }
+        hidden.add_others(profile, &table);
         Ok(hidden)
+    }
+
+    /// Adds where the same is seen by another mount, and copies in snapshots that are mounted.
+    fn add_others(&mut self, profile: &Profile, table: &Table) {
+        let is_seen = |path: &Path| profile.has_in_sight(path) || profile.can_write(path);
+        let mut others: Vec<(PathBuf, Metadata)> = Vec::new();
+        for place in &self.places {
+            let Ok(own) = symlink_metadata(&place.path) else { continue };
+            let found = |path: PathBuf| Some((symlink_metadata(&path).ok()?, path)).map(|(found, path)| (path, found));
+            // Something else may lie over it.
+            let is_same = |(_, found): &(PathBuf, Metadata)| (found.dev(), found.ino()) == (own.dev(), own.ino());
+            others.extend(table.names(&place.path).into_iter().filter_map(found).filter(is_same));
+            let parts = table.parts(&place.path).map(Path::to_owned);
+            others.extend(parts.chain(table.copies(&place.path)).filter_map(found));
+        }
+        others.retain(|(path, found)| is_seen(path) && !found.is_symlink());
+        for (path, found) in others {
+            if !self.places.iter().any(|place| place.path == path) {
+                self.places.push(Place { path, is_directory: found.is_dir() });
+            }
+        }
     }
 
     /// Nothing has changed since.
     pub(super) fn holds(&self) -> bool {
         let leads_there = |(link, leads): &(PathBuf, PathBuf)| canonicalize(link).is_ok_and(|now| now == *leads);
-        self.directories.hold() && self.links.iter().all(leads_there)
+        self.mounts == mountinfo::table().number && self.directories.hold() && self.links.iter().all(leads_there)
     }
 }
 

@@ -15,7 +15,8 @@ use crate::watches::{Dirty, Told, Watches};
 use parking_lot::Mutex;
 use rustix::time::{ClockId, clock_gettime};
 use std::collections::{BTreeSet, HashMap};
-use std::path::PathBuf;
+use std::fs::symlink_metadata;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use walk::{How, Made, Place, Repositories, Walk};
 
@@ -41,6 +42,8 @@ struct Watched {
     watches: Watches<Place>,
     /// Those below each directory that can be written.
     repositories: HashMap<PathBuf, Repositories>,
+    /// Directories on PATH in those that were missing when somebody looked last: nothing could be laid over them.
+    missing: BTreeSet<PathBuf>,
     /// What was found, as long as a look can find it again: one may begin within a tick of that clock in which another ended.
     last: Vec<Made>,
 }
@@ -48,7 +51,8 @@ struct Watched {
 impl Default for Watched {
     fn default() -> Self {
         let (unseen, goes_on, open, watches) = (None, false, Vec::new(), Watches::of(Told::Changes));
-        Self { unseen, goes_on, open, watches, repositories: HashMap::new(), last: Vec::new() }
+        let (repositories, missing, last) = (HashMap::new(), BTreeSet::new(), Vec::new());
+        Self { unseen, goes_on, open, watches, repositories, missing, last }
     }
 }
 
@@ -118,6 +122,8 @@ impl Look {
             let mut watched = watch.0.lock();
             let since = watched.unseen.map_or(since, |unseen| unseen.min(since));
             watched.open.push(since);
+            let is_missing = |entry: &&PathBuf| profile.can_write(entry) && symlink_metadata(entry).is_err();
+            watched.missing.extend(facts.surroundings.programs.iter().filter(is_missing).cloned());
             (since, profile.write.iter().all(|root| watched.repositories.contains_key(root)))
         };
         let look = Self { watch, profile, names, facts, since, has_ended: false };
@@ -164,18 +170,30 @@ impl Look {
 
     fn told(mut self, watched: &mut Watched) -> (Vec<String>, Vec<PathBuf>) {
         self.has_ended = true;
+        let mut notices = self.on_path(watched);
         let mut made = self.made(watched);
         let git = self.profile.git();
         made.retain(|made| !git.directories.iter().any(|found| made.path.starts_with(&found.path)));
-        let repository =
-            |made: &Made| made.path.ancestors().find(|above| above.ends_with(".git")).map(std::path::Path::to_owned);
+        let repository = |made: &Made| made.path.ancestors().find(|above| above.ends_with(".git")).map(Path::to_owned);
         let repositories: BTreeSet<PathBuf> = made.iter().filter_map(repository).collect();
         let more = made.len().saturating_sub(MOST_TOLD);
-        let mut notices: Vec<String> = made.iter().take(MOST_TOLD).map(|made| self.notice(made)).collect();
+        notices.extend(made.iter().take(MOST_TOLD).map(|made| self.notice(made)));
         if more > 0 {
             notices.push(format!("{more} more were made of what runs or is obeyed later"));
         }
         (notices, repositories.into_iter().collect())
+    }
+
+    /// What is to be said of directories on PATH that were made.
+    fn on_path(&self, watched: &mut Watched) -> Vec<String> {
+        let is_made = |entry: &PathBuf| self.profile.can_write(entry) && symlink_metadata(entry).is_ok();
+        let made: Vec<PathBuf> = watched.missing.iter().filter(|entry| is_made(entry)).cloned().collect();
+        watched.missing.retain(|entry| !made.contains(entry));
+        let told = |entry: &PathBuf| {
+            let name = self.name(entry);
+            format!("`{name}` was created, which is on PATH: what is in it runs in the place of other programs")
+        };
+        made.iter().map(told).collect()
     }
 
     fn made(&self, watched: &mut Watched) -> Vec<Made> {
@@ -223,10 +241,14 @@ impl Look {
         made
     }
 
+    /// A path for notices: in the workspace, from there on.
+    fn name(&self, path: &Path) -> String {
+        let name = path.strip_prefix(&self.facts.workspace.root).unwrap_or(path);
+        sanitize::visible_line(&name.to_string_lossy())
+    }
+
     fn notice(&self, Made { path, how, .. }: &Made) -> String {
-        let workspace = &self.facts.workspace.root;
-        let name = path.strip_prefix(workspace).unwrap_or(path);
-        let name = sanitize::visible_line(&name.to_string_lossy());
+        let name = self.name(path);
         let what = self.facts.surroundings.later(path).map_or("`protect` under [confine] names it", |later| later.what);
         match how {
             How::Created | How::Within => format!("`{name}` was created: {what}"),

@@ -77,17 +77,17 @@ impl Confine {
 
     fn notice(&self, profile: &Profile, facts: &Facts, line: &str) -> Option<String> {
         if line.contains(READ_ONLY) {
-            return Some(self.not_written(profile, facts, paths(line, facts).next()));
+            return Some(self.not_written(profile, facts, paths(line, READ_ONLY, facts).next()));
         }
         if line.contains(MISSING) {
-            let hidden =
-                paths(line, facts).find_map(|path| profile.hide.iter().find(|hidden| path.starts_with(hidden)));
+            let hidden = paths(line, MISSING, facts)
+                .find_map(|path| profile.hide.iter().find(|hidden| path.starts_with(hidden)));
             if let Some(hidden) = hidden {
                 return Some(format!("`{}` is hidden from commands", shown(hidden)));
             }
             let is_emptied = |path: &Path| profile.emptied.iter().any(|place| path.starts_with(place));
             let is_left_out = |path: &PathBuf| is_emptied(path) && symlink_metadata(path).is_ok();
-            let path = paths(line, facts).find(|path| is_left_out(path) && !profile.has_in_sight(path))?;
+            let path = paths(line, MISSING, facts).find(|path| is_left_out(path) && !profile.has_in_sight(path))?;
             let entry = path.display().to_string();
             let line = "add it, or a directory above it, to `read` under [confine]";
             let hint = self.remedies.hint("confine.read", &Needed::Entry(&entry), line);
@@ -161,13 +161,40 @@ impl Confine {
     }
 }
 
-/// What in a line looks like a path: what is in quotes first, then words with a `/`. Relative ones begin where commands do.
-fn paths<'l>(line: &'l str, facts: &'l Facts) -> impl Iterator<Item = PathBuf> + 'l {
+/// What in a line with this sign looks like a path: what a shell redirects to first, then what is in quotes, then words with a `/`. Relative
+/// ones begin where commands do.
+fn paths<'l>(line: &'l str, sign: &str, facts: &'l Facts) -> impl Iterator<Item = PathBuf> + 'l {
+    let redirected = redirected(line, sign);
     let quoted = line.split(['\'', '"', '`', '\u{2018}', '\u{2019}']).skip(1).step_by(2);
-    let words = line.split_whitespace().map(|word| word.trim_end_matches([':', ',', ';']));
+    let program = program(line, sign).map_or(0, str::len);
+    let words = line[program..].split_whitespace().map(|word| word.trim_end_matches([':', ',', ';']));
     let words = words.filter(|word| word.starts_with('/') || word.starts_with("./") || word.starts_with("../"));
-    let named = quoted.chain(words).filter(|text| !text.is_empty());
+    let named = redirected.into_iter().chain(quoted).chain(words).filter(|text| !text.is_empty());
     named.map(|text| crate::policy::files::normal(&facts.directory.join(text)))
+}
+
+/// What a line begins with if that is who says it: something else comes before the sign.
+fn program<'l>(line: &'l str, sign: &str) -> Option<&'l str> {
+    let (before, _) = line.split_once(sign)?;
+    let (program, said) = before.split_once(": ")?;
+    let is_word = !program.contains(|c: char| c.is_whitespace());
+    (is_word && !said.trim().is_empty()).then_some(program)
+}
+
+/// The file that a shell could not open for a command, as dash, busybox and bash say it: `sh: 1: cannot create FILE: `, `sh: can't create FILE: `
+/// and `bash: line 1: FILE: `.
+fn redirected<'l>(line: &'l str, sign: &str) -> Option<&'l str> {
+    let said = line[program(line, sign)?.len()..].strip_prefix(": ")?.split_once(sign)?.0.strip_suffix(": ")?;
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let (number, rest) = said.split_once(": ").unwrap_or(("", said));
+    let is_numbered = is_number(number.strip_prefix("line ").unwrap_or(number));
+    let said = if is_numbered { rest } else { said };
+    // Without a number the first two would be those of `mkdir` as well.
+    let opens = ["cannot create ", "cannot open ", "can't create ", "can't open "];
+    let opens = if is_numbered { &opens[..] } else { &opens[2..] };
+    let opened = opens.iter().find_map(|begin| said.strip_prefix(begin));
+    let file = opened.or(is_numbered.then_some(said));
+    file.filter(|file| !file.contains(['\'', '"', '`', '\u{2018}']) && !file.contains(": "))
 }
 
 fn shown(path: &Path) -> String {
@@ -230,7 +257,38 @@ mod tests {
                 "Error: Read-only file system (os error 30)",
                 format!("the command writes below {}: see `write` under [confine]", work.display()),
             ),
-            ("sh: 1: cannot create .git/hooks/x: Read-only file system", String::new()),
+            (
+                "/bin/sh: 1: cannot create bin/git: Read-only file system",
+                format!("the command may not write `{}/bin/git`: {write}", work.display()),
+            ),
+            (
+                "/bin/sh: can't create /etc/y: Read-only file system",
+                format!("the command may not write `/etc/y`: {write}"),
+            ),
+            (
+                "/usr/bin/bash: line 12: out: Read-only file system",
+                format!("the command may not write `{}/out`: {write}", work.display()),
+            ),
+            (
+                "/usr/bin/touch: cannot touch '/usr/x': Read-only file system",
+                format!("the command may not write `/usr/x`: {write}"),
+            ),
+            ("/opt/one: Read-only file system", format!("the command may not write `/opt/one`: {write}")),
+            (
+                "/usr/bin/tool: Read-only file system (os error 30)",
+                format!("the command may not write `/usr/bin/tool`: {write}"),
+            ),
+            (
+                "/usr/bin/tool: failed: Read-only file system",
+                format!("the command writes below {}: see `write` under [confine]", work.display()),
+            ),
+            (
+                "sh: 1: cannot create .git/hooks/x: Read-only file system",
+                format!(
+                    "`{}/.git/hooks/x` is protected, as it runs or is obeyed later: see `protect` under [confine]",
+                    work.display()
+                ),
+            ),
             (
                 "rm: cannot remove './.git/hooks/x': Read-only file system",
                 format!(
@@ -259,14 +317,7 @@ mod tests {
             ),
             ("all is well", String::new()),
         ] {
-            let said = told(printed).join("");
-            // What names no path is answered by the list.
-            let expected = if printed.contains("create .git") {
-                format!("the command writes below {}: see `write` under [confine]", work.display())
-            } else {
-                expected
-            };
-            assert_eq!(said, expected, "{printed}");
+            assert_eq!(told(printed).join(""), expected, "{printed}");
         }
         let closed = Profile { network: CellNetwork::None, ..(*profile).clone() };
         let unresolved = "curl: (6) Could not resolve host: example.com";

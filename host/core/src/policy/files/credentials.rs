@@ -123,6 +123,13 @@ pub const CREDENTIALS: [Class; 13] = [
     },
 ];
 
+/// What is Toolcrib's where no variable puts it elsewhere; another program's than this one, or another user's.
+pub(crate) const TOOLCRIB: Class = Class {
+    what: "settings, keys and records of Toolcrib",
+    source: "XDG Base Directory Specification",
+    paths: &["~/.config/toolcrib", "~/.local/state/toolcrib"],
+};
+
 /// Directories of the home that a variable can put elsewhere (XDG Base Directory Specification).
 const XDG: [(&str, &str); 4] = [
     (".config", "XDG_CONFIG_HOME"),
@@ -171,10 +178,12 @@ fn absolute(path: OsString) -> Option<PathBuf> {
     Some(PathBuf::from(path)).filter(|path| path.is_absolute() && path.parent().is_some())
 }
 
-/// What a path below somebody else's home holds: the superuser can read there.
-pub(crate) fn in_another_home(path: &Path) -> Option<Secret> {
+/// What a path below somebody else's home holds: the superuser can read there. Which of that is Toolcrib's may be this program's own.
+pub(crate) fn in_another_home(path: &Path, is_own: bool) -> Option<Secret> {
     let below = below_a_home(path)?;
-    let mut places = CREDENTIALS.iter().flat_map(|class| class.paths.iter().map(move |path| (class.what, *path)));
+    let toolcrib = (!is_own).then_some(&TOOLCRIB);
+    let classes = CREDENTIALS.iter().chain(toolcrib);
+    let mut places = classes.flat_map(|class| class.paths.iter().map(move |path| (class.what, *path)));
     places.find_map(|(what, place)| {
         let place = place.strip_prefix("~/")?;
         below.starts_with(place).then(|| Secret { root: path.to_owned(), what })
@@ -227,10 +236,14 @@ mod tests {
     #[test]
     fn homes_of_others_are_known_by_their_place() {
         for path in ["/root/.ssh/id", "/home/other/.netrc", "/Users/other/Library/Keychains/login"] {
-            assert!(in_another_home(Path::new(path)).is_some(), "{path}");
+            assert!(in_another_home(Path::new(path), true).is_some(), "{path}");
+        }
+        for path in ["/root/.config/toolcrib/secrets/X", "/home/other/.local/state/toolcrib/code.key"] {
+            let found = [false, true].map(|is_own| in_another_home(Path::new(path), is_own).is_some());
+            assert_eq!(found, [true, false], "{path}");
         }
         for path in ["/home/.netrc", "/srv/home/other/.netrc", "/root", "/home/other/netrc", "/home/other/x/.ssh/id"] {
-            assert!(in_another_home(Path::new(path)).is_none(), "{path}");
+            assert!(in_another_home(Path::new(path), false).is_none(), "{path}");
         }
     }
 }

@@ -1,7 +1,7 @@
 //! What is closed to every plugin, or open only by a setting: Toolcrib's own files, credentials, what the system is made of.
 
 use super::credentials::{self, Secret};
-use super::{HOME_THERE, There, canonical};
+use super::{HOME_THERE, There, canonical, homes, names, root_of};
 use crate::dirs::Dirs;
 use crate::unchanged::{Directories, is_missing};
 use parking_lot::Mutex;
@@ -36,6 +36,8 @@ pub(crate) struct Protected {
     pub(super) output: PathBuf,
     /// Credentials: never read, written only where a setting names them.
     pub(super) secrets: Vec<Secret>,
+    /// Directories of snapshots in which copies of them may lie.
+    snapshots: Vec<PathBuf>,
     /// Written only where a setting names them.
     pub(super) system: Vec<PathBuf>,
     /// The paths are this machine's.
@@ -72,14 +74,16 @@ impl Protected {
     pub(crate) fn new(dirs: &Dirs, policies: &[PathBuf]) -> Self {
         let mut system: Vec<PathBuf> = SYSTEM.iter().map(|path| canonical(Path::new(path))).collect();
         system.extend(LOGIN.iter().map(|name| canonical(&dirs.home.join(name))));
-        let own = [dirs.config.clone(), dirs.state.clone(), dirs.plugins()];
+        let own = [dirs.config.clone(), dirs.state.clone(), dirs.plugins()].map(|path| canonical(&path));
+        let home = canonical(&dirs.home);
+        let mut secrets = credentials::secrets(&home, |name| dirs.environment.get(name).map(OsStr::to_owned));
+        secrets.extend(homes::secrets(&home, &own));
         Self {
-            own: own.iter().chain(policies).map(|path| canonical(path)).collect(),
+            own: own.into_iter().chain(policies.iter().map(|path| canonical(path))).collect(),
             state: canonical(&dirs.state),
             output: canonical(&dirs.output()),
-            secrets: credentials::secrets(&canonical(&dirs.home), |name| {
-                dirs.environment.get(name).map(OsStr::to_owned)
-            }),
+            secrets,
+            snapshots: names::snapshots(&home).collect(),
             system,
             is_here: true,
             present: Mutex::default(),
@@ -105,6 +109,7 @@ impl Protected {
             state: PathBuf::new(),
             output: PathBuf::new(),
             secrets: credentials::secrets(home, |_| None),
+            snapshots: Vec::new(),
             system: SYSTEM.iter().map(PathBuf::from).chain(login).collect(),
             is_here: false,
             present: Mutex::default(),
@@ -126,6 +131,7 @@ impl Protected {
         self.secrets
             .iter()
             .map(|secret| secret.root.clone())
+            .chain(self.snapshots.iter().cloned())
             .chain(own.iter().map(|own| canonical(own)).collect::<Vec<_>>())
     }
 
@@ -150,17 +156,38 @@ impl Protected {
             state: there.own.clone(),
             output: there.own.join("output"),
             secrets: secrets.filter(|secret| !secret.root.as_os_str().is_empty()).collect(),
+            snapshots: Vec::new(),
             system: self.system.iter().map(|root| place(&resolved, root)).collect(),
             is_here: false,
             present: Mutex::default(),
         }
     }
 
-    /// The credentials that a path without links belongs to: by name, in another's home, or because it is by now where one of the names
-    /// leads: a directory may become a link while the host runs.
+    /// The credentials that a path without links belongs to: by one of its names, in another's home, or because it is by now where one of the
+    /// names leads: a directory may become a link while the host runs.
     pub(super) fn secret(&self, path: &Path) -> Option<Secret> {
+        if !self.is_here {
+            return self.named(path);
+        }
+        names::find_copy(path, |name| self.named(name)).or_else(|| self.led_to(path))
+    }
+
+    fn named(&self, path: &Path) -> Option<Secret> {
         let named = self.secrets.iter().find(|secret| path.starts_with(&secret.root)).cloned();
-        named.or_else(|| credentials::in_another_home(path)).or_else(|| self.led_to(path).filter(|_| self.is_here))
+        named.or_else(|| credentials::in_another_home(path, root_of(path, &self.own).is_some()))
+    }
+
+    /// Whether a path without links is one of Toolcrib's keys and state, by one of its names.
+    pub(super) fn is_state(&self, path: &Path) -> bool {
+        let is_state = |name: &Path| name.starts_with(&self.state) && !name.starts_with(&self.output);
+        let is_state = |name: &Path| is_state(name).then_some(());
+        if self.is_here { names::find_copy(path, is_state).is_some() } else { is_state(path).is_some() }
+    }
+
+    /// What of Toolcrib's own a path without links belongs to, by one of its names.
+    pub(super) fn owned(&self, path: &Path) -> Option<&Path> {
+        let owned = |name: &Path| root_of(name, &self.own);
+        if self.is_here { names::find(path, owned) } else { owned(path) }
     }
 
     fn led_to(&self, path: &Path) -> Option<Secret> {
