@@ -110,6 +110,16 @@ pub(crate) fn leaks() {
     let over = format!("<= 5 ms a MiB over none: {over:.1} ms");
     let what = "`run_shell` `cat` of 8 MiB of source, with 20 secrets, in pairs";
     row(what, &over, &format!("{ours:.1?}"), &format!("without secrets {bare:.1?}"), &ratio(ours, bare));
+    // A whole text is also looked through without its layout.
+    let text = String::from_utf8_lossy(&long()[..256 << 10]).into_owned();
+    let write = |host: &TestHost| {
+        drop(runtime.block_on(host.result("write_file", json!({ "path": "written", "content": text }))))
+    };
+    let (ours, bare) = pairs(|| write(&guarded), || write(&plain));
+    let over = (ours.as_secs_f64() - bare.as_secs_f64()) * 1e3;
+    let what = "`write_file` of 256 KiB of source, with 20 secrets, in pairs";
+    let over = format!("<= 5 ms over none: {over:.1} ms");
+    row(what, &over, &format!("{ours:.1?}"), &format!("without secrets {bare:.1?}"), &ratio(ours, bare));
     let call = |host: &TestHost| drop(runtime.block_on(host.result("time", json!({}))));
     let (ours, bare) = pairs(|| call(&guarded), || call(&plain));
     let what = "`time`, in process, with 20 secrets, in pairs";

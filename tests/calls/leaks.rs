@@ -44,6 +44,25 @@ fn forms() -> Vec<String> {
     vec![VALUE.into(), hex, percent, base64, VALUE.chars().rev().collect(), json!(VALUE).to_string()]
 }
 
+/// The value as programs lay its bytes out, the last two over several lines.
+fn laid_out() -> Vec<String> {
+    let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>();
+    let bytes = format!("key={VALUE}").into_bytes();
+    let dump = bytes.chunks(16).enumerate().map(|(line, bytes)| {
+        let words: Vec<String> = bytes.chunks(2).map(|pair| hex(pair).concat()).collect();
+        let shown: String = bytes.iter().map(|byte| char::from(*byte)).collect();
+        format!("{:08x}: {:<39}  {shown}\n", line * 16, words.join(" "))
+    });
+    let (first, second) = VALUE.split_at(8);
+    vec![
+        hex(VALUE.as_bytes()).join(" "),
+        hex(VALUE.as_bytes()).join(":").to_uppercase(),
+        data_encoding::BASE32.encode(&bytes),
+        dump.collect(),
+        format!("{first}\n  {second}"),
+    ]
+}
+
 fn everything(envelope: &Value) -> String {
     envelope.to_string()
 }
@@ -67,6 +86,29 @@ async fn a_result_has_the_name_of_a_secret_in_its_place() {
         let text = envelope["result"].as_str().unwrap_or_default();
         assert!(text.starts_with("before ") && text.contains(MARK), "{envelope}");
         assert_eq!(envelope["notices"][0], "the value of a secret was taken out of the result: `KEY`");
+    }
+}
+
+/// K-01: layout hides no value: spaces and colons between digits, base32, the lines of a dump, and line ends.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_value_whose_bytes_are_laid_out_is_found_all_the_same() {
+    for form in laid_out() {
+        let host = host(&["confine.mode=off"]);
+        std::fs::write(host.work().join("a.txt"), format!("before\n{form}\nafter")).unwrap();
+        let envelope = host.call("read_file", json!({ "path": "a.txt" })).await.to_json();
+        let text = envelope["result"].as_str().unwrap_or_default();
+        assert!(text.contains(MARK) && text.starts_with("before") && text.ends_with("\nafter"), "{form}: {envelope}");
+        for part in VALUE.as_bytes().windows(5) {
+            let part = std::str::from_utf8(part).unwrap();
+            let spaced: Vec<String> = part.bytes().map(|byte| format!("{byte:02x}")).collect();
+            assert!(!text.contains(part) && !text.contains(&spaced.join(" ")), "{form}: {text}");
+        }
+        let failure = host.failure("write_file", json!({ "path": "b.txt", "content": form })).await;
+        assert_eq!((failure.kind, host.work().join("b.txt").exists()), (Kind::Denied, false), "{failure:?}");
+        // What is in the file all the same is found in what a command prints of it.
+        let printed = host.call("run_shell", harmless("cat a.txt")).await.to_json();
+        let stdout = printed["result"]["stdout"].as_str().unwrap_or_default();
+        assert!(stdout.contains(MARK) && !stdout.contains(&form), "{form}: {printed}");
     }
 }
 

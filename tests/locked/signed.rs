@@ -595,7 +595,8 @@ fn a_revocation_that_does_nothing_is_told() {
     let name = "plugins/word_count.revoke.toml";
     let revocation = "toolcrib = \"revoke/1\"\nname = \"word_count\"\nup_to = 1\nissued = 2026-01-01T00:00:00Z\n";
     let idle = || {
-        let seen: Value = json_of(&deployment.locked.run(&["policy", "check", "--json"]));
+        let said = stdout(&deployment.locked.run(&["policy", "check", "--json"]));
+        let seen: Value = serde_json::from_str(&said).expect("JSON");
         seen["idle_revocations"].as_array().expect("a list").clone()
     };
     assert_eq!(idle(), Vec::<Value>::new());

@@ -4,6 +4,7 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
+use data_encoding::BASE32_NOPAD;
 use std::fmt::Write;
 
 /// Shorter forms are omitted: they would be found where no secret is.
@@ -79,6 +80,7 @@ pub(super) fn of(value: &str) -> Vec<Vec<u8>> {
     forms.extend(QUOTES.iter().map(|quote| value.replace('\'', quote)));
     forms.extend(base64(value.as_bytes(), &STANDARD_NO_PAD));
     forms.extend(base64(value.as_bytes(), &URL_SAFE_NO_PAD));
+    forms.extend(base32(value.as_bytes()));
     let mut forms: Vec<_> = forms.into_iter().map(String::into_bytes).collect();
     forms.push(value.encode_utf16().flat_map(u16::to_le_bytes).collect());
     forms.push(value.encode_utf16().flat_map(u16::to_be_bytes).collect());
@@ -93,6 +95,14 @@ fn base64(value: &[u8], engine: &impl Engine) -> [String; 3] {
     [(0, 0), (1, 2), (2, 3)].map(|(in_front, shared)| {
         let bytes = [&[0; 2][..in_front], value].concat();
         engine.encode(&bytes)[shared..bytes.len() * 8 / 6].to_owned()
+    })
+}
+
+/// The same in base32, whose characters carry five bits.
+fn base32(value: &[u8]) -> [String; 5] {
+    [0, 1, 2, 3, 4].map(|in_front| {
+        let bytes = [&[0; 4][..in_front], value].concat();
+        BASE32_NOPAD.encode(&bytes)[(in_front * 8).div_ceil(5)..bytes.len() * 8 / 5].to_owned()
     })
 }
 
@@ -216,6 +226,21 @@ mod tests {
                     });
                     assert!(found, "{front} bytes in front, {back} behind");
                 }
+            }
+        }
+    }
+
+    #[test]
+    fn base32_holds_a_form_whatever_is_around() {
+        for (front, back) in (0..11).flat_map(|front| (0..11).map(move |back| (front, back))) {
+            for byte in [0, 0x5a, 0xff] {
+                let text = [&[byte; 11][..front], VALUE.as_bytes(), &[byte; 11][..back]].concat();
+                let encoded = data_encoding::BASE32.encode(&text);
+                // What no form takes in is at most a character in front and one behind.
+                let found = base32(VALUE.as_bytes())
+                    .iter()
+                    .any(|form| form.len() * 5 + 10 > VALUE.len() * 8 && encoded.contains(form.as_str()));
+                assert!(found, "{front} bytes in front, {back} behind");
             }
         }
     }

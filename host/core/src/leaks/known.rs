@@ -1,10 +1,12 @@
 //! Exact search for the values that this host knows, in one pass for all of them.
 //!
-//! How a value may be written is left to `forms`, pieces of a stream to `stream`, the storing of values to the callers.
+//! How a value may be written is left to `forms` and `layout`, pieces of a stream to `stream`, the storing of values to the callers.
 
 use super::forms;
+use super::layout::{Apart, Forms, Layout, over_lines};
 use aho_corasick::{AhoCorasick, AhoCorasickKind, Input, MatchKind};
 use std::borrow::Cow;
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -35,8 +37,11 @@ struct Search {
     /// In order, so that the forms with the same beginning are neighbours; a form's index is the automaton's pattern.
     forms: Vec<Form>,
     longest: usize,
-    starts: Starts,
+    /// How forms begin, and all that is side by side in one.
+    starts: Pairs,
+    neighbours: Pairs,
     automaton: AhoCorasick,
+    layout: Layout,
 }
 
 struct Form {
@@ -45,8 +50,8 @@ struct Form {
     secret: usize,
 }
 
-/// The first two bytes of all forms: one bit a pair, 8 KiB.
-struct Starts(Box<[u64]>);
+/// Pairs of bytes: one bit a pair, 8 KiB.
+struct Pairs(Box<[u64]>);
 
 /// One secret, found.
 pub(super) struct Hit<'k> {
@@ -89,27 +94,30 @@ impl Known {
     /// White space around a value does not count. Takes time and memory in proportion to the values, about 30 times
     /// their length, so the caller bounds what it reads as a value.
     pub(crate) fn new<'s>(secrets: impl IntoIterator<Item = (&'s str, &'s str)>) -> Self {
-        let mut names = Vec::new();
-        let mut owners = BTreeMap::new();
+        let (mut names, mut values) = (Vec::new(), Vec::new());
         for (name, value) in secrets.into_iter().filter(|(_, value)| why_weak(value).is_none()) {
-            let secret = names.len();
+            values.extend(std::iter::once(value.trim()).chain(telling_lines(value)).map(|value| (names.len(), value)));
             names.push(name.into());
-            for form in std::iter::once(value.trim()).chain(telling_lines(value)).flat_map(forms::of) {
-                owners.entry(form).or_insert(secret);
+        }
+        let mut owners = BTreeMap::new();
+        for (secret, value) in &values {
+            for form in forms::of(value) {
+                owners.entry(form).or_insert(*secret);
             }
         }
         let forms: Vec<_> = owners.into_iter().map(|(bytes, secret)| Form { bytes: bytes.into(), secret }).collect();
-        Self((!forms.is_empty()).then(|| Search::new(names, forms)))
+        Self((!forms.is_empty()).then(|| Search::new(names, forms, Layout::new(values))))
     }
 
-    /// Returns the name of the first secret in `bytes`.
+    /// Returns the name of a secret in `bytes`.
     pub(crate) fn find(&self, bytes: &[u8]) -> Option<&str> {
-        self.hit(bytes, 0).map(|hit| hit.name)
+        let hit = self.hit(bytes, 0).or_else(|| self.0.as_ref()?.apart(bytes).into_iter().next());
+        hit.map(|hit| hit.name)
     }
 
     /// The names of the secrets in `bytes`.
-    pub(crate) fn names<'k>(&'k self, bytes: &'k [u8]) -> impl Iterator<Item = &'k str> {
-        self.hits(bytes).map(|hit| hit.name)
+    pub(crate) fn names(&self, bytes: &[u8]) -> impl Iterator<Item = &str> {
+        self.hits(bytes).into_iter().map(|hit| hit.name)
     }
 
     /// Returns the text with `[secret:NAME]` in place of every secret; borrowed when there is none.
@@ -171,8 +179,23 @@ impl Known {
         Some(search.hit(&found))
     }
 
-    fn hits<'k>(&'k self, bytes: &'k [u8]) -> impl Iterator<Item = Hit<'k>> {
-        self.0.iter().flat_map(move |search| search.automaton.find_iter(bytes).map(|found| search.hit(&found)))
+    /// All matches in order, also of what the layout takes apart. None overlaps another: two that do are one, which has the name of the first.
+    fn hits(&self, bytes: &[u8]) -> Vec<Hit<'_>> {
+        let Some(search) = &self.0 else { return Vec::new() };
+        let mut hits: Vec<_> = search.automaton.find_iter(bytes).map(|found| search.hit(&found)).collect();
+        let apart = search.apart(bytes);
+        if !apart.is_empty() {
+            hits.extend(apart);
+            hits.sort_by_key(|hit| (hit.start, Reverse(hit.end)));
+            hits.dedup_by(|next, first| {
+                let overlaps = next.start < first.end;
+                if overlaps {
+                    first.end = first.end.max(next.end);
+                }
+                overlaps
+            });
+        }
+        hits
     }
 
     /// The positions, in order, from which `bytes` to their end are the beginning of a longer form: what follows may
@@ -184,7 +207,7 @@ impl Known {
 }
 
 impl Search {
-    fn new(names: Vec<Box<str>>, forms: Vec<Form>) -> Self {
+    fn new(names: Vec<Box<str>>, forms: Vec<Form>, layout: Layout) -> Self {
         let bytes: usize = forms.iter().map(|form| form.bytes.len()).sum();
         let kind = if bytes <= DFA_BYTES { AhoCorasickKind::DFA } else { AhoCorasickKind::ContiguousNFA };
         let automaton = AhoCorasick::builder()
@@ -193,7 +216,15 @@ impl Search {
             .build(forms.iter().map(|form| &form.bytes))
             .expect("all secrets have less than 2 GiB of forms");
         let longest = forms.iter().map(|form| form.bytes.len()).max().unwrap_or(0);
-        Self { names, longest, starts: Starts::new(&forms), forms, automaton }
+        let starts = Pairs::new(forms.iter().filter_map(|form| form.bytes.first_chunk().copied()));
+        let sides = forms.iter().flat_map(|form| form.bytes.windows(2).map(|pair| [pair[0], pair[1]]));
+        Self { names, longest, starts, neighbours: Pairs::new(sides), forms, automaton, layout }
+    }
+
+    /// What the layout of a text takes apart.
+    fn apart(&self, text: &[u8]) -> Vec<Hit<'_>> {
+        let hit = |Apart { range, secret }| Hit { start: range.start, end: range.end, name: &self.names[secret] };
+        over_lines(self, text).into_iter().chain(self.layout.find(text)).map(hit).collect()
     }
 
     fn hit(&self, found: &aho_corasick::Match) -> Hit<'_> {
@@ -203,7 +234,9 @@ impl Search {
 
     /// Whether a form begins with these bytes and is longer.
     fn is_beginning(&self, bytes: &[u8]) -> bool {
-        if !self.starts.may_begin(bytes) {
+        if let &[first, second, ..] = bytes
+            && !self.starts.has(first, second)
+        {
             return false;
         }
         // What begins with the bytes and is longer comes right after them.
@@ -212,19 +245,41 @@ impl Search {
     }
 }
 
-impl Starts {
-    fn new(forms: &[Form]) -> Self {
+impl Forms for Search {
+    fn longest(&self) -> usize {
+        self.longest
+    }
+
+    fn may_begin(&self, first: u8, second: u8) -> bool {
+        self.starts.has(first, second)
+    }
+
+    fn may_hold(&self, first: u8, second: u8) -> bool {
+        self.neighbours.has(first, second)
+    }
+
+    fn is_beginning(&self, bytes: &[u8]) -> bool {
+        self.is_beginning(bytes)
+    }
+
+    fn at_the_beginning(&self, bytes: &[u8]) -> Option<(usize, usize)> {
+        let found = self.automaton.find(bytes).filter(|found| found.start() == 0)?;
+        Some((found.end(), self.forms[found.pattern().as_usize()].secret))
+    }
+}
+
+impl Pairs {
+    fn new(pairs: impl Iterator<Item = [u8; 2]>) -> Self {
         let mut bits = vec![0; (1 << 16) / 64];
-        for form in forms {
-            let pair = usize::from(form.bytes[0]) << 8 | usize::from(form.bytes[1]);
+        for pair in pairs {
+            let pair = usize::from(u16::from_be_bytes(pair));
             bits[pair / 64] |= 1 << (pair % 64);
         }
         Self(bits.into())
     }
 
-    fn may_begin(&self, bytes: &[u8]) -> bool {
-        let &[first, second, ..] = bytes else { return true };
-        let pair = usize::from(first) << 8 | usize::from(second);
+    fn has(&self, first: u8, second: u8) -> bool {
+        let pair = usize::from(u16::from_be_bytes([first, second]));
         self.0[pair / 64] & 1 << (pair % 64) != 0
     }
 }

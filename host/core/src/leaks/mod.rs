@@ -7,13 +7,14 @@
 //! - [`shapes`] finds what looks like a vendor's token, a private key, or a password in a URL, whoever it belongs to.
 //!
 //! Both take time linear in the input. What neither finds: a value that is compressed, encrypted, spelled out, encoded
-//! twice, or broken by line ends that are not its own (`base64` breaks its lines at 76 characters).
+//! twice, or parted by other text. In pieces of a stream, hex that is spaced and values with line ends in them pass as well.
 
 #[cfg(test)]
 mod corpus;
 mod forms;
 mod guard;
 mod known;
+mod layout;
 #[cfg(test)]
 mod sample;
 pub(crate) mod shapes;
