@@ -13,6 +13,9 @@ use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;
 
+/// How the browser's errors about certificates begin.
+const UNTRUSTED: &str = "ERR_CERT_";
+
 impl Browser {
     /// Whether a tab shows the document of this loader; one that does not say so holds it up.
     async fn shows(&self, tab: &Tab, loader: &str) -> bool {
@@ -212,5 +215,27 @@ fn redirects(wanted: &Target, refusal: Failure) -> Failure {
 }
 
 fn unreachable(target: &Target, error: &str) -> Failure {
-    Failure::new(Kind::Unavailable, format!("`{target}` cannot be shown: {}", said(error)))
+    let failure = Failure::new(Kind::Unavailable, format!("`{target}` cannot be shown: {}", said(error)));
+    if !error.contains(UNTRUSTED) {
+        return failure;
+    }
+    failure.hint(
+        "the browser does not trust the server's certificate; `ca_file` under [network] names the authority that signed it, where `certutil` is \
+         installed, and the certificate of an authority is never a server's own",
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_certificate_that_is_not_trusted_has_its_setting_as_hint() {
+        let target = Target::parse("https://localhost/", None).expect("a target");
+        let hint = |error: &str| unreachable(&target, error).hint.unwrap_or_default();
+        for error in ["net::ERR_CERT_INVALID", "net::ERR_CERT_AUTHORITY_INVALID"] {
+            assert!(hint(error).contains("`ca_file` under [network]"), "{error}");
+        }
+        assert_eq!(hint("net::ERR_CONNECTION_REFUSED"), "");
+    }
 }

@@ -183,7 +183,7 @@ pub(super) fn not_opened(cause: &(dyn std::error::Error + 'static), target: &Tar
     match is_unproven(cause) {
         true if failure.message.contains(AUTHORITY_AS_SERVER) => failure.hint(
             "the server shows the certificate of an authority as its own, which nothing makes trusted: sign one for the server with that authority, \
-             and name the authority's in `ca_file` under [network] (`host/docs/secrets.md` has the commands)",
+             and name the authority's in `ca_file` under [network] (the page on secrets has the commands)",
         ),
         true => failure.hint(
             "the server's certificate is not trusted; `ca_file` under [network] names further authorities to trust",
