@@ -110,7 +110,7 @@ fn sockets_that_are_bound_later_are_closed_too() {
 #[test]
 fn sockets_of_the_cell_itself_stay_open() {
     let program = program(Via::Pane);
-    let mut client = program.client(&["--yes", "--set", REQUIRED, "run"]);
+    let mut client = program.client(&["--yes", "--set", REQUIRED, "--set", "tmux.max_panes=9", "run"]);
     let work = program.path("work").canonicalize().expect("a directory");
     client.result("tmux-create-pane", declared(json!({ "pane": "server" })));
     for (pane, name) in [("server", "own"), ("second", "sub/../absolute")] {

@@ -184,7 +184,7 @@ fn what_is_protected_is_not_written() {
         let mut rig = Rig::of(program, &[]);
         let (_, printed) = rig.run(
             "cat .git/config; echo x >.git/hooks/pre-commit; echo x >>.git/config; echo x >.envrc; rm -f .envrc toolcrib.toml; \
-             mv .git git; mv .git/hooks h; touch .git/hooks/post-commit; chmod +x .envrc; touch .git/index && echo open",
+             mv .git git; mv .git/hooks h; touch .git/hooks/post-commit; chmod +x .envrc; touch work && echo open",
         );
         assert!(printed.starts_with("# kept\n") && printed.contains("open\n"), "{via:?} {printed}");
         for name in [".git/hooks/pre-commit", ".git/config", ".envrc", "toolcrib.toml"] {

@@ -83,7 +83,7 @@ fn built_in_plugins_that_are_off_are_one_line_of_a_start() {
     let lines = lines(&locked);
     let builtins = of(&lines, "refused_builtins");
     assert_eq!((builtins.len(), &builtins[0]["code"]), (1, &json!("builtin_off")), "{builtins:?}");
-    assert!(builtins[0]["place"].as_str().is_some_and(|place| place.starts_with(&locked.line(3))), "{builtins:?}");
+    assert!(builtins[0]["place"].as_str().is_some_and(|place| place.starts_with(&locked.line(2))), "{builtins:?}");
     let names = builtins[0]["plugins"].as_array().expect("a list");
     assert!(names.contains(&json!("run_shell")) && !names.contains(&json!("time")), "{names:?}");
     assert_eq!(builtins[0]["what"], format!("{} built-in plugins", names.len()));

@@ -134,6 +134,13 @@ impl AdmittedCommand {
         Some(Watched::begin(&self.confine, self.cell.as_ref()?, goes_on, backend).await)
     }
 
+    /// Its cell is there: what it writes into git directories there is taken over at its end.
+    pub(crate) fn enter(&self, watched: &mut Option<Watched>, backend: &dyn Backend) {
+        if let (Some(watched), Some(cell)) = (watched, &self.cell) {
+            watched.enter(cell, backend);
+        }
+    }
+
     /// How often the bounds of its cell have been met.
     pub(crate) fn met(&self, backend: &dyn Backend) -> Met {
         self.cell.as_ref().map_or_else(Met::default, |cell| backend.met(cell))

@@ -126,12 +126,17 @@ impl Search<'_> {
         let link = at.join(".git");
         let Some(git) = leads_to(&link) else { return self.links.push(link) };
         let common = common_dir(&git);
-        let is_within = |path: &Path| self.roots.iter().any(|root| path.starts_with(root));
+        let roots = self.roots;
+        let is_within = |path: &Path| roots.iter().any(|root| path.starts_with(root));
         // Only the person's own settings lead out of what commands write: a git directory that names this place, or the workspace's own.
         if is_within(&git) || at == root || names(&git, &link) {
-            self.add(&common);
-            if !git.starts_with(&common) {
-                self.add(&git);
+            // A link may lead anywhere, to the working tree too.
+            let holds_root = |path: &Path| roots.iter().any(|root| root.starts_with(path));
+            for directory in [common, git] {
+                let has_gate = self.directories.keys().any(|found| directory.starts_with(found));
+                if is_git_dir(&directory) && !holds_root(&directory) && !has_gate {
+                    self.add(&directory);
+                }
             }
         }
         if symlink_metadata(&link).is_ok_and(|found| found.is_file()) {
@@ -149,6 +154,11 @@ impl Search<'_> {
 /// Whether git takes a directory for a repository; see gitrepository-layout(5).
 pub(crate) fn is_repository(path: &Path) -> bool {
     path.join("objects").is_dir() && path.join("refs").is_dir() && path.join("HEAD").exists()
+}
+
+/// Whether it is one, or that of a linked working tree.
+fn is_git_dir(path: &Path) -> bool {
+    is_repository(path) || path.join("commondir").is_file() && path.join("HEAD").exists()
 }
 
 /// Where a `.git` file or link leads.

@@ -9,6 +9,7 @@ use crate::envelope::{Failure, Kind, duration};
 use crate::event::{Event, Level};
 use crate::kept_output::Captured;
 use crate::policy::approval::{Landing, Site};
+use crate::policy::held::Watched;
 use crate::policy::shell::AdmittedCommand;
 use crate::tmux::{Begun, Ended, Pane, Run, Selector, Tmux};
 use futures_util::future::BoxFuture;
@@ -82,9 +83,9 @@ pub(super) async fn run(
 ) -> Result<shell::Outcome, Failure> {
     let _waiting = scope.clock.waiting();
     let tmux = target.tmux;
-    let watched = command.watch(true, &*scope.backend).await;
+    let mut watched = command.watch(true, &*scope.backend).await;
     let before = command.met(&*scope.backend);
-    let (Begun { mut run, directory, mut notices }, calling) = start(command, &target, plan.wait).await?;
+    let (Begun { mut run, directory, mut notices }, calling) = start(command, &target, plan.wait, &mut watched).await?;
     if plan.dispatch {
         return Ok(shell::Outcome::Dispatched(run.pane()));
     }
@@ -131,6 +132,7 @@ async fn start(
     command: &AdmittedCommand,
     target: &Target<'_>,
     wait: Duration,
+    watched: &mut Option<Watched>,
 ) -> Result<(Begun, Option<Calling>), Failure> {
     let is_typed = AtomicBool::new(false);
     let started = async {
@@ -140,6 +142,7 @@ async fn start(
         };
         // Only now, as it may be the cell of a pane that was found.
         let calling = command.serve(target.scope)?;
+        command.enter(watched, &*target.scope.backend);
         let mut begun = pane.run(command, wait, &is_typed).await;
         let is_typed_yet = || is_typed.load(Ordering::Acquire);
         if begun.as_ref().is_err_and(|failure| !is_typed_yet() && pane.is_gone(failure)) {

@@ -121,7 +121,8 @@ impl From<Ran> for exec::Finished {
 /// Runs a command that was admitted, and follows it to its end.
 pub(crate) async fn run(command: &AdmittedCommand, plan: &Plan, scope: &Arc<Scope>) -> Result<Ran, Failure> {
     let calling = command.serve(scope)?;
-    let watched = command.watch(false, &*scope.backend).await;
+    let mut watched = command.watch(false, &*scope.backend).await;
+    command.enter(&mut watched, &*scope.backend);
     let before = command.met(&*scope.backend);
     let spec = command.process(&scope.id);
     let _waiting = scope.clock.waiting();

@@ -45,10 +45,13 @@ pub(crate) struct Watched {
 impl Watched {
     /// Begins; `goes_on` where what the command starts may outlive it.
     pub(super) async fn begin(confine: &Confine, profile: &Arc<Profile>, goes_on: bool, backend: &dyn Backend) -> Self {
-        let look = confine.look(profile, goes_on, backend).await;
+        Self { visit: None, look: confine.look(profile, goes_on, backend).await }
+    }
+
+    /// The cell that the command is to run in is known: for a pane, only when that was found.
+    pub(super) fn enter(&mut self, profile: &Profile, backend: &dyn Backend) {
         // Where there is no cell the command says why.
-        let visit = backend.visit(profile).ok().flatten();
-        Self { visit, look }
+        self.visit = backend.visit(profile).ok().flatten();
     }
 
     /// Ends it; returns what is to be said.
