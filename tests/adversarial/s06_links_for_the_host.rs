@@ -162,12 +162,12 @@ fn plugins_and_their_words_are_read_through_nothing_that_commands_made() {
     let shop = fs::read(guest("shop")).expect("a guest that was built");
     let list = || json_of(&program.run(&["--plugins", &plugins, "plugin", "list", "--json"]));
     let reason = || list()["refused"][0]["reason"].as_str().unwrap_or_default().to_owned();
-    for (what, why) in ATTACKS.iter().filter(|(what, _)| *what != "a link on the way") {
+    for (what, why) in ATTACKS.iter().filter(|(what, _)| !["a link on the way", "a link to notes"].contains(what)) {
         attack(&program, "work/plugins", "shop.tool.toml", what);
         program.write("work/plugins/shop.wasm", &shop);
         let reason = reason();
         is_quiet(&reason, what);
-        // The credential rule may come first.
+        // No command writes where plugins are, so a link there is followed; the credential rule holds.
         assert!(reason.contains(why) || reason.contains("is closed to tools"), "{what}: {reason}");
         lift(&program, "work/plugins");
     }

@@ -2,12 +2,14 @@
 //! of its own; how is `policy/confine/made.rs`.
 
 use crate::audit::Action;
-use crate::backend::Facts;
 use crate::backend::cell::Profile;
+use crate::backend::local::Local;
+use crate::backend::{Backend, Facts};
 use crate::call::scope::Scope;
 use crate::capability::Capability;
 use crate::policy::confine::{Confine, Look, Watch};
 use crate::policy::files::LATER;
+use crate::policy::held;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -32,24 +34,29 @@ pub(super) struct Makings {
     /// Its directories, without the home that it has in Toolcrib's state.
     profile: Arc<Profile>,
     facts: Arc<Facts>,
+    /// The cell that it runs in, and where that is.
+    cell: Arc<Profile>,
+    local: Arc<Local>,
 }
 
 impl Makings {
     /// Begins to watch a server that is about to be started; none where it writes in its home alone.
-    pub(super) async fn of(profile: &Profile, home: &Path, confine: &Confine, facts: Arc<Facts>) -> Option<Self> {
+    pub(super) async fn of(cell: &Arc<Profile>, home: &Path, confine: &Confine, local: &Arc<Local>) -> Option<Self> {
+        let (profile, facts) = (cell, local.facts().await.ok()?);
         let write: Vec<PathBuf> = profile.write.iter().filter(|root| *root != home).cloned().collect();
         if write.is_empty() {
             return None;
         }
         let profile = Arc::new(Profile { write, ..Profile::closed() });
-        let makings = Self { watch: Arc::default(), names: Arc::new(names(confine)), profile, facts };
+        let (watch, names) = (Arc::default(), Arc::new(names(confine)));
+        let makings = Self { watch, names, profile, facts, cell: cell.clone(), local: local.clone() };
         // It ends at once, so the first call tells what was made from here on.
         drop(makings.look().await);
         Some(makings)
     }
 
     async fn look(&self) -> Option<Look> {
-        let Self { watch, names, profile, facts } = self;
+        let Self { watch, names, profile, facts, .. } = self;
         Look::new(watch.clone(), names.clone(), profile.clone(), facts.clone(), true).await
     }
 
@@ -58,8 +65,8 @@ impl Makings {
         let Some(look) = self.look().await else { return Vec::new() };
         // Others may write there as well.
         let told = |made| format!("in a directory that the server `{server}` writes, {made}");
-        let made = look.end().await.into_iter().map(told);
-        let made: Vec<String> = made.collect();
+        let (made, repositories) = look.found().await;
+        let made: Vec<String> = made.into_iter().map(told).collect();
         for what in &made {
             scope.record(Action {
                 capability: Capability::Upstream,
@@ -69,7 +76,12 @@ impl Makings {
                 decision: "told".into(),
             });
         }
-        made
+        // Nobody is asked in the middle of a call of somebody else's server: what acts in a git directory is held back.
+        let git = match self.local.visit(&self.cell).ok().flatten() {
+            Some(visit) => held::settle(visit, repositories, None, scope).await,
+            None => Vec::new(),
+        };
+        made.into_iter().chain(git.into_iter().map(told)).collect()
     }
 }
 

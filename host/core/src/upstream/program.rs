@@ -82,7 +82,8 @@ pub(super) async fn start(
     let network = Arc::new(egress.attach(listeners, naming).map_err(|error| unavailable(&error))?);
     let (variables, lent) = variables(section, &home, secrets).await?;
     // Before it can make anything.
-    let makings = Makings::of(&profile, &home, confine, local.facts().await?).await;
+    let local = Arc::new(local);
+    let makings = Makings::of(&profile, &home, confine, &local).await;
     let argv = ["/bin/sh", "-c", STARTED, "sh"].into_iter().chain(section.command.iter().map(String::as_str));
     let spec = ProcessSpec {
         variables,

@@ -143,11 +143,6 @@ impl Look {
         self
     }
 
-    /// Ends it; returns what is to be said.
-    pub(crate) async fn end(self) -> Vec<String> {
-        self.found().await.0
-    }
-
     /// Ends it; returns what is to be said, and the `.git` of each repository that was made or changed.
     pub(crate) async fn found(self) -> (Vec<String>, Vec<PathBuf>) {
         let watch = self.watch.clone();
