@@ -407,7 +407,7 @@ pub(super) fn stray_variables(variables: &[(String, String)]) -> impl Iterator<I
     let ours = variables.iter().map(|(name, _)| name).filter(|name| name.starts_with(PREFIX));
     let stray = ours.filter(|name| !RULES.iter().any(|(key, ..)| shares_section(name, key)));
     stray.filter_map(|name| {
-        let meant = nearest(&key_of(name)).filter(|key| !is_section(key))?;
+        let meant = nearest(&key_of(name)).filter(|key| !is_section(key) && !key.contains(".NAME"))?;
         Some(format!(
             "`{}` is not a setting, and has no effect: did you mean `{}`?",
             name.escape_debug(),
