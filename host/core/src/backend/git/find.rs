@@ -272,7 +272,7 @@ mod tests {
             .expect("a file");
         create_dir_all(root.join("evil")).expect("a directory");
         write(root.join("evil/.git"), format!("gitdir: {}\n", top.join("other/.git").display())).expect("a file");
-        let found = find(&[root.clone()]);
+        let found = find(std::slice::from_ref(&root));
         let paths: Vec<_> =
             found.directories.iter().map(|found| found.path.strip_prefix(&top).expect("below")).collect();
         let expected =
