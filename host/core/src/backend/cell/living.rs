@@ -229,12 +229,18 @@ impl Living {
         }
         let keeper = Idle::keeper(&Cell::joining(profile, namespaces.clone())?.within(group.clone()))?;
         let keeper = Mutex::new(keeper);
-        let (taken, covered, spare) = (Layout::of(profile, None)?.taken, Mutex::default(), Mutex::default());
+        let is_mounted = mounted(pid)?;
+        // What the host before this one laid there is not laid there again.
+        let covers = covers(profile, Some(&namespaces))?.into_iter().map(|cover| cover.over);
+        let over = covers.filter(|over| is_mounted(&over.place) > 0).collect();
+        let covered = Mutex::new(Covered { over, times: 0 });
+        let (taken, spare) = (Layout::of(profile, None)?.taken, Mutex::default());
         let (commands, is_served) = (AtomicU32::default(), Mutex::default());
         let gates = own.and_then(|own| Gates::new(own, &profile.git(), &profile.write).ok());
         if let Some(gates) = &gates {
             spawn::enter(&namespaces, &Layout::within(profile).sharing())?;
-            gates.mount(&namespaces, &mounted(pid)?)?;
+            // A gate, and what closes their room, lie over what lay there before.
+            gates.mount(&namespaces, &|place| is_mounted(place) > 1)?;
         }
         Ok(Self {
             namespaces,
@@ -405,11 +411,11 @@ impl Drop for Visit {
     }
 }
 
-/// Tells over which places a process has mounts.
-fn mounted(pid: &str) -> io::Result<impl Fn(&Path) -> bool + use<>> {
+/// Tells how many mounts a process has over a place.
+fn mounted(pid: &str) -> io::Result<impl Fn(&Path) -> usize + use<>> {
     let mounts = std::fs::read(format!("/proc/{pid}/mountinfo"))?;
-    // The fifth field is the place; a gate, and what closes their room, lie over what lay there before.
+    // The fifth field is the place.
     let place = |line: &[u8]| line.split(|byte| *byte == b' ').nth(4).map(crate::text::octal::unescape);
     let places: Vec<Vec<u8>> = mounts.split(|byte| *byte == b'\n').filter_map(place).collect();
-    Ok(move |path: &Path| places.iter().filter(|place| **place == path.as_os_str().as_bytes()).count() > 1)
+    Ok(move |path: &Path| places.iter().filter(|place| **place == path.as_os_str().as_bytes()).count())
 }

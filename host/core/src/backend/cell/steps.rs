@@ -235,7 +235,12 @@ impl Step {
                     result(libc::mount(none, top, none, how | libc::MS_REC, std::ptr::null()).into()).map(drop)
                 }
                 Self::Attributes { of, set } => {
-                    let attributes = libc::mount_attr { attr_set: *set, attr_clr: 0, propagation: 0, userns_fd: 0 };
+                    // A copy is not one of its original's peers: what is laid over it later would be laid over all of them.
+                    let propagation = match of {
+                        Mounts::Slot(_) => libc::MS_PRIVATE,
+                        Mounts::All | Mounts::At(_) => 0,
+                    };
+                    let attributes = libc::mount_attr { attr_set: *set, attr_clr: 0, propagation, userns_fd: 0 };
                     let (directory, path, flags) = match of {
                         Mounts::Slot(slot) if slots[*slot] == EMPTY => return Ok(()),
                         Mounts::Slot(slot) => (slots[*slot], c"", libc::AT_EMPTY_PATH),
