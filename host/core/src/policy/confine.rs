@@ -272,23 +272,31 @@ impl Confine {
 
     /// Why a directory is not one that confined commands may write in.
     pub(super) fn never_written(&self, root: &Path, programs: &[PathBuf]) -> Option<String> {
-        let meets = |other: &Path| root.starts_with(other) || other.starts_with(root);
+        if let Some(why) = self.never_workspace(root) {
+            return Some(why);
+        }
+        if let Some(own) = self.protected.own().find(|own| meets(root, own)) {
+            return Some(format!("Toolcrib's own `{}` is there", own.display()));
+        }
+        // The last entry of a `PATH` may be empty. One that lies in the directory is protected there.
+        let mut programs = programs.iter().filter(|entry| entry.parent().is_some());
+        let within = programs.find(|entry| root.starts_with(entry));
+        within.map(|entry| format!("programs in `{}` are on PATH", entry.display()))
+    }
+
+    /// Why no run of this user's has it as a directory that commands write in, whatever it was told.
+    pub(super) fn never_workspace(&self, root: &Path) -> Option<String> {
         if root.parent().is_none() {
             return Some("it is the whole disk".into());
         }
         if self.home.starts_with(root) {
             return Some(if self.home == root { "it is the home" } else { "the home is in it" }.into());
         }
-        if let Some(own) = self.protected.own().find(|own| meets(own)) {
+        if let Some(own) = self.protected.always_own().find(|own| meets(root, own)) {
             return Some(format!("Toolcrib's own `{}` is there", own.display()));
         }
-        if let Some(system) = self.protected.system().find(|system| meets(system)) {
-            return Some(format!("`{}` is the system's", system.display()));
-        }
-        // The last entry of a `PATH` may be empty. One that lies in the directory is protected there.
-        let mut programs = programs.iter().filter(|entry| entry.parent().is_some());
-        let within = programs.find(|entry| root.starts_with(entry));
-        within.map(|entry| format!("programs in `{}` are on PATH", entry.display()))
+        let system = self.protected.system().find(|system| meets(root, system));
+        system.map(|system| format!("`{}` is the system's", system.display()))
     }
 
     /// How commands run at a place; there it is tried, once.
@@ -566,4 +574,9 @@ impl Confine {
         }
         Ok(profile)
     }
+}
+
+/// Whether one is in the other.
+fn meets(one: &Path, other: &Path) -> bool {
+    one.starts_with(other) || other.starts_with(one)
 }

@@ -85,6 +85,6 @@ impl HostReads {
         if directory.starts_with(&self.protected.state) {
             return false;
         }
-        self.home.starts_with(directory) || self.confine.never_written(directory, &[]).is_some()
+        self.home.starts_with(directory) || self.confine.never_workspace(directory).is_some()
     }
 }

@@ -30,6 +30,7 @@ const LOOK_PAUSE: Duration = Duration::from_secs(1);
 pub(crate) struct Protected {
     /// Toolcrib's settings, plugins and state: never written.
     pub(super) own: Vec<PathBuf>,
+    always: Vec<PathBuf>,
     /// Keys and state: never read.
     pub(super) state: PathBuf,
     /// Kept output, which a model may read on: the open part of `state`.
@@ -79,7 +80,8 @@ impl Protected {
         let mut secrets = credentials::secrets(&home, |name| dirs.environment.get(name).map(OsStr::to_owned));
         secrets.extend(homes::secrets(&home, &own));
         Self {
-            own: own.into_iter().chain(policies.iter().map(|path| canonical(path))).collect(),
+            own: own.iter().cloned().chain(policies.iter().map(|path| canonical(path))).collect(),
+            always: own.into(),
             state: canonical(&dirs.state),
             output: canonical(&dirs.output()),
             secrets,
@@ -106,6 +108,7 @@ impl Protected {
         let login = LOGIN.iter().map(|name| home.join(name));
         Self {
             own: Vec::new(),
+            always: Vec::new(),
             state: PathBuf::new(),
             output: PathBuf::new(),
             secrets: credentials::secrets(home, |_| None),
@@ -119,6 +122,11 @@ impl Protected {
     /// Toolcrib's settings, plugins and state, and files that hold policy.
     pub(crate) fn own(&self) -> impl Iterator<Item = &Path> {
         self.own.iter().map(PathBuf::as_path)
+    }
+
+    /// The same but for what this run alone was told of, such as `--plugins DIR`: commands of another may have written there.
+    pub(crate) fn always_own(&self) -> impl Iterator<Item = &Path> {
+        self.always.iter().map(PathBuf::as_path)
     }
 
     /// What the system runs and is configured by.
@@ -153,6 +161,7 @@ impl Protected {
         });
         Self {
             own: vec![there.own.clone()],
+            always: vec![there.own.clone()],
             state: there.own.clone(),
             output: there.own.join("output"),
             secrets: secrets.filter(|secret| !secret.root.as_os_str().is_empty()).collect(),
