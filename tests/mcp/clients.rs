@@ -228,8 +228,8 @@ fn converse(callers: &mut [Caller]) {
 /// M-15
 #[test]
 fn a_thousand_clients_with_the_same_ids_have_their_own_answers() {
-    if getrlimit(Resource::Nofile).current.is_some_and(|most| most < 4096) {
-        skip!("a process may open fewer than 4,096 files here");
+    if getrlimit(Resource::Nofile).current.is_some_and(|most| most < 8192) {
+        skip!("a process may open fewer than 8,192 files here");
     }
     let server = Server::new();
     let ids = if is_long() { 100 } else { 5 };

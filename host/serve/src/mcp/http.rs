@@ -58,10 +58,9 @@ const HEALTH: &str = "/healthz";
 /// Who calls over HTTP: there is one token, so there is one caller.
 const PRINCIPAL: &str = "mcp:http";
 
-/// Connections at a time that have shown the token; more wait. HTTP/1.1 has one request at a time on each, so this bounds those as well.
+/// Connections at a time that have shown the token, of which more wait, and as many that have not. HTTP/1.1 has one request at a time on each, so
+/// this bounds those as well.
 const CONNECTIONS: usize = 1024;
-/// For so many of them there may be one that has not shown it.
-const PER_WAITING: usize = 4;
 /// Sessions of the older protocol versions at a time.
 const SESSIONS: usize = 1000;
 /// How long such a session may be silent. A call that takes long is silent, too.
@@ -132,7 +131,7 @@ where
     let gate = Arc::new(Gate::new(options, address, handler, stop.clone())?);
     bound(address);
     let (connections, admitted) = (TaskTracker::new(), room());
-    let room = Arc::new(Room::new(admitted, (admitted / PER_WAITING).max(1)));
+    let room = Arc::new(Room::new(admitted, admitted));
     while let Some((stream, peer)) = stop.run_until_cancelled(next(&listener)).await {
         let (gate, place) = (gate.clone(), room.enter(peer.ip()));
         connections.spawn(async move { gate.attend(stream, place).await });
@@ -145,10 +144,11 @@ where
     Ok(())
 }
 
-/// Connections that may be open and have shown the token: each takes two descriptors, and half of those that this process may have are for calls.
+/// Connections that may be open and have shown the token, and as many that have not: each takes two descriptors, and half of those that this
+/// process may have are for calls.
 fn room() -> usize {
     let files = getrlimit(Resource::Nofile).current.and_then(|files| usize::try_from(files).ok());
-    CONNECTIONS.min(files.unwrap_or(usize::MAX) / (PER_WAITING + 1)).max(1)
+    CONNECTIONS.min(files.unwrap_or(usize::MAX) / 8).max(1)
 }
 
 async fn next(listener: &TcpListener) -> (TcpStream, SocketAddr) {

@@ -1,5 +1,5 @@
-//! Connections that have not shown the token yet. There are few of them, and the oldest one of the peer that has most makes room for a new one: who
-//! opens many keeps out nobody but itself. Those that have shown it have room of their own.
+//! Connections that have not shown the token yet. When they are too many, the oldest of the address that has most is closed for a new one: who opens
+//! many keeps out nobody but itself. Those that have shown it have room of their own.
 
 use parking_lot::Mutex;
 use std::collections::{HashMap, VecDeque};
