@@ -604,11 +604,13 @@ mod tests {
         let given = |file: &Path| Some(file.to_owned());
         for sources in [
             Sources { user: given(&file), ..Sources::default() },
-            Sources { project: given(&file), ..Sources::default() },
             Sources { set: vec!["lock.plugins=off".into()], ..Sources::default() },
         ] {
             let error = load(sources).expect_err("a lock is not a setting").to_string();
             assert!(error.contains("is not a setting"), "{error}");
         }
+        // A project cannot keep anything from starting.
+        let project = load(Sources { project: given(&file), ..Sources::default() }).expect("settings");
+        assert!(project.locks.is_empty() && project.notices[0].contains("is not a setting"), "{:?}", project.notices);
     }
 }

@@ -223,7 +223,7 @@ mod tests {
     async fn what_programs_say_of_refusals_names_the_line() {
         let root = tempfile::tempdir_in("/var/tmp").expect("a directory");
         let dirs = Dirs::below(&root.path().canonicalize().expect("a path"));
-        for directory in [dirs.home.join(".ssh"), root.path().join("work/.git/hooks")] {
+        for directory in [dirs.home.join(".ssh"), root.path().join("work/.vscode")] {
             std::fs::create_dir_all(directory).expect("a directory");
         }
         let set = vec!["confine.mode=auto".into()];
@@ -283,16 +283,16 @@ mod tests {
                 format!("the command writes below {}: see `write` under [confine]", work.display()),
             ),
             (
-                "sh: 1: cannot create .git/hooks/x: Read-only file system",
+                "sh: 1: cannot create .vscode/x: Read-only file system",
                 format!(
-                    "`{}/.git/hooks/x` is protected, as it runs or is obeyed later: see `protect` under [confine]",
+                    "`{}/.vscode/x` is protected, as it runs or is obeyed later: see `protect` under [confine]",
                     work.display()
                 ),
             ),
             (
-                "rm: cannot remove './.git/hooks/x': Read-only file system",
+                "rm: cannot remove './.vscode/x': Read-only file system",
                 format!(
-                    "`{}/.git/hooks/x` is protected, as it runs or is obeyed later: see `protect` under [confine]",
+                    "`{}/.vscode/x` is protected, as it runs or is obeyed later: see `protect` under [confine]",
                     work.display()
                 ),
             ),
