@@ -12,7 +12,7 @@ pub(crate) use reading::{Named, open_anywhere, open_itself, open_named, open_nam
 pub(crate) use stamp::Stamp;
 
 use crate::text::id::random_id;
-use rustix::fs::{Access, AtFlags, FileType, Mode, OFlags, RenameFlags, Stat, StatxFlags, Uid, makedev};
+use rustix::fs::{Access, AtFlags, FileType, Mode, OFlags, RenameFlags, ResolveFlags, Stat, StatxFlags, Uid, makedev};
 use rustix::io::Errno;
 use rustix::path::Arg;
 use std::ffi::{OsStr, OsString};
@@ -508,6 +508,15 @@ pub(crate) fn check_obeyed(file: &File, path: &Path) -> io::Result<()> {
 /// [`Foreign`] in what the error holds, or what the system says; either names the path.
 pub(crate) fn open_of_root(path: &Path) -> io::Result<File> {
     open_stepwise(path, check_root)
+}
+
+/// Opens what lies below a directory, by a way that follows no link and leads out of neither the directory nor its file system.
+pub(crate) fn open_below(top: impl AsFd, path: &Path, flags: OFlags) -> rustix::io::Result<OwnedFd> {
+    // The kernel takes no empty path.
+    let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
+    let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_XDEV;
+    rustix::fs::openat2(top, path, flags, Mode::empty(), resolve)
 }
 
 /// Opens a file a step at a time, following no link; `check` sees each directory on the way, and the file.

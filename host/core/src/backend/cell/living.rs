@@ -6,7 +6,7 @@
 use super::layout::{Layout, Over, Which, covers};
 use super::spare::Told;
 use super::{Cell, Group, Listeners, Profile};
-use crate::backend::git::{Ask, Gates, Report};
+use crate::backend::git::{Ask, Gates, Report, When};
 use crate::backend::{spawn, tree};
 use crate::config::CellNetwork;
 use crate::disk::OwnDir;
@@ -391,9 +391,9 @@ impl Visit {
     /// Takes over what commands wrote into git directories. Commands of other calls may still run.
     /// `repositories` are those that they made outside of any gate.
     pub(crate) fn settle(&self, repositories: &[PathBuf]) -> Report {
-        let is_alone = self.0.calls.load(Ordering::Acquire) <= 1;
+        let when = if self.0.calls.load(Ordering::Acquire) <= 1 { When::Last } else { When::Among };
         let Some(gates) = self.0.gates.as_ref() else { return Report::default() };
-        let mut report = gates.settle(&self.0.namespaces, is_alone);
+        let mut report = gates.settle(&self.0.namespaces, when);
         gates.make_anew(repositories, &mut report);
         report
     }

@@ -8,9 +8,10 @@ use super::config::{self, Rules};
 use super::fresh::{self, Leads};
 use super::parts::{Part, is_state, part};
 use super::real::Real;
-use super::refs::{self, Meanwhile, Places};
+use super::refs::{self, Places, Refs};
 use super::todo;
-use super::upper::{Change, Entry, Upper};
+use super::upper::{Change, Entry, Upper, read_most};
+use filetime::FileTime;
 use gix_ref::Target;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -93,8 +94,8 @@ pub(crate) struct Report {
     pub(crate) asks: Vec<Ask>,
     /// Git directories that commands made, and that an index leads git into: it goes over when each of them has a gate.
     pub(super) new: Vec<PathBuf>,
-    /// Values that were set, by the path of the reference in the gate.
-    pub(super) set: BTreeMap<PathBuf, Option<Target>>,
+    /// References that were moved, by where their git directory is in the gate, and their names.
+    pub(super) set: BTreeMap<(PathBuf, String), Option<Target>>,
     /// Files of the real directory that were written.
     pub(super) written: BTreeSet<PathBuf>,
 }
@@ -137,34 +138,34 @@ pub(super) struct Side<'s> {
 /// What the real directory was like when the command began, by paths in the gate.
 pub(super) trait Begun {
     fn was_changed(&self, real: &Real, at: &Path, path: &Path) -> bool;
-    fn set_last(&self, path: &Path) -> Option<Option<Target>>;
+    /// The references of then, where they are known.
+    fn refs(&self, at: &Path) -> Option<&Refs>;
     /// The settings of then, where they are known.
     fn config(&self, path: &Path) -> Option<&[u8]>;
 }
 
-impl Meanwhile for Side<'_> {
+impl Side<'_> {
+    /// Whether somebody else changed what is at a path of the real git directory.
     fn was_changed(&self, path: &Path) -> bool {
         !self.is_new && self.begun.was_changed(self.real, self.at, path)
     }
 
-    fn set_last(&self, name: &str) -> Option<Option<Target>> {
-        self.begun.set_last(&self.at.join(name))
-    }
-}
-
-impl Side<'_> {
     /// Takes over what is to be taken over.
     pub(super) fn apply(&self, entries: &[Entry], report: &mut Report) {
+        if entries.iter().all(|entry| entry.is_done) {
+            return;
+        }
         if self.was_taken_apart(entries) {
             let message = format!("`{}` was removed or made anew: nothing of that was taken over", self.path.display());
             report.told.push(message);
             return;
         }
-        let (within, own): (Vec<_>, Vec<_>) = entries.iter().partition(|entry| is_within(&entry.path));
+        let (within, all): (Vec<_>, Vec<_>) = entries.iter().partition(|entry| is_within(&entry.path));
+        let own: Vec<&Entry> = all.iter().copied().filter(|entry| !entry.is_done).collect();
         self.objects(&own, report);
         self.modules(&within, report);
         self.worktrees(&within, report);
-        let refused = self.references(&own, report);
+        let refused = self.references(&all, report);
         self.logs(&own, &refused, report);
         self.rest(&own, report);
         self.index(&own, report);
@@ -202,7 +203,9 @@ impl Side<'_> {
             let added = if self.is_new {
                 self.real.move_in(self.upper, &entry.path)
             } else {
-                self.upper.open(&entry.path).and_then(|mut file| self.real.add(&entry.path, &mut file))
+                // As git does it by itself: git-config(1), core.fsync.
+                let is_synced = part(&entry.path) == Part::Pack;
+                self.upper.open(&entry.path).and_then(|mut file| self.real.add(&entry.path, &mut file, is_synced))
             };
             if let Err(error) = added {
                 self.tell(&entry.path, error, report);
@@ -215,9 +218,11 @@ impl Side<'_> {
         let mut roots = BTreeSet::new();
         for entry in within.iter().filter(|entry| entry.path.starts_with("modules")) {
             let above = entry.path.ancestors().skip(1).filter(|above| *above != Path::new("modules"));
+            // References and logs have a `HEAD`, too.
             let is_root = |above: &&Path| {
-                let head = above.join("HEAD");
-                self.real.has(&head) || self.upper.open(&head).is_ok()
+                let (head, objects) = (above.join("HEAD"), above.join("objects"));
+                (self.real.has(&head) || self.upper.open(&head).is_ok())
+                    && (self.real.has(&objects) || self.upper.below(&objects).is_ok())
             };
             roots.extend(above.filter(|above| above.starts_with("modules")).find(is_root).map(Path::to_owned));
         }
@@ -234,9 +239,11 @@ impl Side<'_> {
             .map(|name| Path::new("worktrees").join(name))
             .collect();
         for at in names {
-            let is_removed = within.iter().any(|entry| entry.path == at && entry.change == Change::Removed);
-            if is_removed {
-                self.remove_worktree(&at, report);
+            let removed = within.iter().find(|entry| entry.path == at && entry.change == Change::Removed);
+            if let Some(removed) = removed {
+                if !removed.is_done {
+                    self.remove_worktree(&at, report);
+                }
                 continue;
             }
             if let Err(why) = self.begin_worktree(&at) {
@@ -245,7 +252,8 @@ impl Side<'_> {
             }
             self.nested(&at, within, Some(self.real), report);
         }
-        if within.iter().any(|entry| entry.path == Path::new("worktrees") && entry.change == Change::Removed) {
+        let is_gone = |entry: &&Entry| entry.path == Path::new("worktrees") && entry.change == Change::Removed;
+        if within.iter().copied().any(|entry| is_gone(&entry) && !entry.is_done) {
             for name in self.real.directories(Path::new("worktrees")) {
                 self.remove_worktree(&Path::new("worktrees").join(name), report);
             }
@@ -295,7 +303,7 @@ impl Side<'_> {
             let (path, at) = (self.path.join(root), self.at.join(root));
             let inner = |entry: &&Entry| {
                 let path = entry.path.strip_prefix(root).ok().filter(|path| *path != Path::new(""))?;
-                Some(Entry { path: path.to_owned(), change: entry.change, stamp: entry.stamp })
+                Some(Entry { path: path.to_owned(), ..**entry })
             };
             let entries: Vec<Entry> = within.iter().filter_map(inner).collect();
             let leads = common.and_then(|_| real.read(Path::new("gitdir"), 4096).ok().flatten());
@@ -326,34 +334,46 @@ impl Side<'_> {
         }
     }
 
-    /// Moves references, then what says which is checked out. Returns the names of those that stay.
-    fn references(&self, own: &[&Entry], report: &mut Report) -> BTreeSet<String> {
+    /// Moves references, then what says which is checked out. Returns the names of those that stay. What one entry means is said by the
+    /// others, also by those that are done.
+    fn references(&self, all: &[&Entry], report: &mut Report) -> BTreeSet<String> {
         let places = Places { real: self.real, common: self.common };
         let mut refused = BTreeSet::new();
         let is_ref = |entry: &&&Entry| {
             [Part::Ref, Part::PackedRefs].contains(&part(&entry.path)) || entry.path.starts_with("refs")
         };
         let is_head = |entry: &&&Entry| part(&entry.path) == Part::Head;
-        let refs: Vec<&Entry> = own.iter().filter(is_ref).copied().collect();
-        let heads: Vec<&Entry> = own.iter().filter(is_head).copied().collect();
+        let refs: Vec<&Entry> = all.iter().filter(is_ref).copied().collect();
+        let heads: Vec<&Entry> = all.iter().filter(is_head).copied().collect();
         for entries in [refs, heads] {
-            if entries.is_empty() {
+            if entries.iter().all(|entry| entry.is_done) {
                 continue;
             }
-            let moved = refs::moves(&entries, self.upper, &places).and_then(|(moves, odd)| {
-                odd.iter().for_each(|name| self.tell(Path::new(name), "it is no reference", report));
-                refs::apply(moves, self.upper, &places, self)
+            let then = self.begun.refs(self.at).filter(|_| !self.is_new);
+            let moved = refs::made(&entries, self.upper, &places, then).and_then(|made| {
+                made.odd.iter().for_each(|name| self.tell(Path::new(name), "it is no reference", report));
+                refs::apply(made, self.upper, &places, then, |path| self.was_changed(path))
             });
             match moved {
                 Ok(moved) => {
-                    report.set.extend(moved.done.into_iter().map(|(name, new)| (self.at.join(name), new)));
+                    report.set.extend(moved.done.into_iter().map(|(name, new)| ((self.at.to_owned(), name), new)));
                     for (name, new) in moved.refused {
                         let wanted = new.map(|new| format!("; the command set it to {new}")).unwrap_or_default();
-                        self.tell(Path::new(&name), format!("it was changed meanwhile{wanted}"), report);
+                        if !moved.said.contains(&name) {
+                            self.tell(Path::new(&name), format!("it was changed meanwhile{wanted}"), report);
+                        }
                         refused.insert(name);
                     }
                 }
                 Err(error) => self.tell(Path::new("refs"), error, report),
+            }
+        }
+        // As git has them also where they are empty.
+        for kept in ["refs/heads", "refs/tags"].map(Path::new) {
+            if self.common.is_none()
+                && let Err(error) = self.real.make(kept)
+            {
+                self.tell(kept, error, report);
             }
         }
         refused
@@ -366,7 +386,7 @@ impl Side<'_> {
                 continue;
             }
             let done = match entry.change {
-                Change::File => self.log(&entry.path),
+                Change::File => self.log(&entry.path).map(|()| _ = report.written.insert(self.at.join(&entry.path))),
                 Change::Removed if self.was_changed(&entry.path) => Ok(()),
                 Change::Removed => self.real.remove(&entry.path),
                 Change::Directory { .. } => Ok(()),
@@ -382,15 +402,12 @@ impl Side<'_> {
     fn log(&self, path: &Path) -> io::Result<()> {
         let new = self.upper.read(path, MOST_LOG)?;
         match self.real.read(path, MOST_LOG)? {
-            Some(now) if now == new || now.starts_with(&new) => Ok(()),
+            Some(now) if now == new => Ok(()),
+            Some(now) if now.starts_with(&new) && self.was_changed(path) => Ok(()),
             Some(now) if new.starts_with(&now) => self.real.append(path, &new[now.len()..]),
             None => self.real.append(path, &new),
             // Both added to what was there.
-            Some(now) if self.was_changed(path) => {
-                let common = now.iter().zip(&new).take_while(|(one, other)| one == other).count();
-                let line = new[..common].iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
-                self.real.append(path, &new[line..])
-            }
+            Some(now) if self.was_changed(path) => self.real.append(path, &new[common_lines(&new, &now)..]),
             Some(_) => self.real.replace(path, &new),
         }
     }
@@ -563,18 +580,21 @@ impl Side<'_> {
                     return Err(io::Error::other("it is no file, or was changed meanwhile"));
                 }
             }
-            let new = self.upper.read(path, MOST_INDEX)?;
+            let mut file = self.upper.open(path)?;
+            let modified = FileTime::from_last_modification_time(&file.metadata()?);
+            let new = read_most(&mut file, MOST_INDEX)?;
             if self.vouch_for_gitlinks(&new, report)? {
                 return Ok(());
             }
-            let done = self.real.replace_if(path, || {
+            // Git looks into files that are no older than the index.
+            let done = self.real.replace_at(path, || {
                 if self.real.read(path, MOST_INDEX)?.as_ref() == Some(&new) {
                     return Ok(None);
                 }
                 if self.was_changed(path) {
                     return Err(io::Error::other("it was changed meanwhile; `git add` does it again"));
                 }
-                Ok(Some(new))
+                Ok(Some((new, modified)))
             });
             if done? {
                 report.written.insert(self.at.join(path));
@@ -585,6 +605,12 @@ impl Side<'_> {
             self.tell(path, error, report);
         }
     }
+}
+
+/// Where two logs begin to differ.
+pub(super) fn common_lines(one: &[u8], other: &[u8]) -> usize {
+    let common = one.iter().zip(other).take_while(|(one, other)| one == other).count();
+    one[..common].iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1)
 }
 
 /// Whether a path belongs to a git directory within this one.

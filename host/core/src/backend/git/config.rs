@@ -146,12 +146,16 @@ impl Rules<'_> {
             }
             Kind::Ref => !is_option(value),
             Kind::Update => [&b"checkout"[..], b"rebase", b"merge", b"none"].contains(&value.as_bytes()),
-            Kind::Worktree => self.is_new && self.is_in_a_workspace(value),
+            Kind::Worktree => (self.is_new || self.is_of_a_submodule()) && self.is_in_a_workspace(value),
             Kind::Is(values) => {
                 let is_bare = self.is_bare && key.name == "bare" && value == "true";
                 is_bare || values.split('|').any(|only| only.as_bytes() == value.as_bytes())
             }
         }
+    }
+
+    fn is_of_a_submodule(&self) -> bool {
+        self.directory.ancestors().any(|above| above.ends_with(".git/modules"))
     }
 
     /// Whether a working tree lies where commands write; it may be relative to the git directory.
@@ -373,6 +377,149 @@ mod tests {
         let mut file = parse(b"[user]\n\tname = C").expect("settings");
         let now = values(&file);
         assert!(!make(&mut file, &changes[0], &now).expect("it is looked at"));
-        assert_eq!(file.to_bstring(), "[user]\n\tname = C");
+        assert_eq!(file.to_bstring(), "[user]\n\tname = C\n");
+    }
+
+    /// Files of the person's, as git reads them.
+    const REAL: [&str; 6] = [
+        "",
+        "[core]\n\trepositoryformatversion = 0\n\tbare = false\n[user]\n\tname = Ann\n",
+        "# mine\n[core]\n\tpager = less ; mine\n[remote \"o\"]\n\turl = https://a.example\n[branch \"a\"] remote = o # x\n",
+        "\u{feff}[core]\r\n\tpager = less\r\n\tfsmonitor\r\n[user]\r\n\tname = \"A # B\"\r\n",
+        "[alias]\n\tst = \"!f() { \\\n id; }; f\"\n[Remote \"o\"]\n\tURL = a\n\turl = b\n[remote \"o\"]\n\tfetch = x\n[user]name=x",
+        "[remote.o]\n\turl = a\n[branch \"x \\\"y\\\\\"]\n\tmerge = refs/heads/x\n[core]\n\thooksPath = own ; [user]\n\teol = lf",
+    ];
+    #[rustfmt::skip]
+    const SECTIONS: [&str; 24] = [
+        "[core]", "[CORE]", "[ core ]", "[core ]", "[user]", "[User]", "[remote \"o\"]", "[REMOTE \"o\"]", "[remote \"O\"]", "[remote.o]",
+        "[remote  \"o\\\"]\"]", "[branch \"a\"]", "[branch \"x \\\"y\\\\\"]", "[branch \"\"]", "[branch \"a]b\"]", "[branch \"a\\tb\"]", "[alias]",
+        "[include]", "[includeIf \"gitdir:**\"]", "[filter \"x\"]", "[submodule \"s\"]", "[url \"ext::sh\"]", "[lfs]", "[core \"x\"]",
+    ];
+    #[rustfmt::skip]
+    const NAMES: [&str; 22] = [
+        "fsmonitor", "fsMonitor", "pager", "hooksPath", "eol", "EOL", "abbrev", "name", "NAME", "email", "url", "URL", "pushurl", "fetch", "remote",
+        "merge", "uploadpack", "path", "clean", "update", "worktree", "bare",
+    ];
+    #[rustfmt::skip]
+    const VALUES: [&str; 26] = [
+        "id", "true", "\"a b\"", "a \"b\" c", "a \\\"b", "a\\\\b", "a \\\n b", "a\\\r\n b", "a\\tb", "a # b", "\"a # b\"", "a;b", "\"a", "a\\", "!id",
+        "ext::id", "https://x.example", "-x", "git@x.example:y", "\"ext\"::id", "a\\\n[core]", "\"x\\n[core]\\n\\tpager=y\"", "\u{1}", "é", "", "0",
+    ];
+    const BETWEEN: [&str; 12] =
+        ["\n", "\n\t", "\r\n\t", " ", "\n#", "\n; x\n", "\\\n", "\r", "\u{feff}", "\0", "\u{b}", "]"];
+
+    /// A file of settings of any kind, a few of them without a fault.
+    fn text(runner: &mut proptest::test_runner::TestRunner) -> String {
+        use proptest::prelude::{Strategy, prop};
+        use proptest::strategy::ValueTree;
+        use proptest::{prop_oneof, sample::select};
+        let entry = (select(&NAMES[..]), select(&["=", " = ", " =", " ", "\t=\t"][..]), select(&VALUES[..]))
+            .prop_map(|(name, equals, value)| format!("{name}{equals}{value}"));
+        let end = prop_oneof![12 => prop::sample::select(&["\n", "\n\t", "\r\n\t"][..]), 1 => select(&BETWEEN[..])];
+        let lines = prop::collection::vec(
+            prop_oneof![12 => entry, 1 => select(&NAMES[..]).prop_map(str::to_owned), 1 => "[ -~]{0,8}"],
+            0..4,
+        );
+        let section =
+            (select(&SECTIONS[..]), lines, prop::collection::vec(end, 5)).prop_map(|(header, lines, ends)| {
+                let lines = lines.into_iter().zip(&ends[1..]).map(|(line, end)| line + end);
+                format!("{header}{}{}", ends[0], lines.collect::<String>())
+            });
+        let begin = prop_oneof![8 => select(&[""][..]), 1 => select(&["\u{feff}", "\n", "# x\n", "eol = lf\n"][..])];
+        let whole =
+            (begin, prop::collection::vec(section, 1..5)).prop_map(|(begin, all)| begin.to_owned() + &all.concat());
+        whole.new_tree(runner).expect("text can be made").current()
+    }
+
+    /// What is in the real file after a command has left `after`; none where it is as it was.
+    fn applied(real: &str, after: &str, rules: &Rules<'_>) -> Option<Vec<u8>> {
+        let mut file = parse(real.as_bytes()).expect("settings of the person's");
+        let now = values(&file);
+        let changes = changes(&now, &values(&parse(after.as_bytes()).ok()?));
+        let admitted: Vec<_> = changes.into_iter().filter(|change| rules.admits(change)).collect();
+        for change in &admitted {
+            assert!(make(&mut file, change, &now).ok()?, "{change:?}");
+        }
+        (!admitted.is_empty()).then(|| file.to_bstring().into())
+    }
+
+    /// What git reads in files, which are in a directory by their numbers.
+    #[expect(clippy::disallowed_methods, reason = "git itself is asked")]
+    fn read_by_git(directory: &Path, count: usize) -> Vec<Values> {
+        let mut all = vec![Values::new(); count];
+        let list = directory.join("all");
+        let lines =
+            (0..count).map(|number| format!("[include]\n\tpath = {}\n", directory.join(number.to_string()).display()));
+        std::fs::write(&list, lines.collect::<String>()).expect("a file");
+        let mut git = std::process::Command::new("git");
+        git.args(["config", "--list", "-z", "--show-origin", "--includes", "-f"]).arg(&list).env("LC_ALL", "C");
+        let output = git.output().expect("git");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "git does not read what was written: {said}");
+        let mut parts = output.stdout.split(|byte| *byte == 0);
+        while let (Some(origin), Some(setting)) = (parts.next(), parts.next()) {
+            let origin = origin.to_str().ok().and_then(|origin| origin.rsplit_once('/')?.1.parse::<usize>().ok());
+            // The list of files itself.
+            let Some(number) = origin else { continue };
+            let (key, value) = setting.split_once_str("\n").unwrap_or((setting, b"true"));
+            let (section, rest) = key.split_once_str(".").expect("a key has a section");
+            let (subsection, name) =
+                rest.rsplit_once_str(".").map_or((None, rest), |(subsection, name)| (Some(subsection), name));
+            let text = |bytes: &[u8]| bytes.to_str_lossy().into_owned();
+            let key = Key { section: text(section), subsection: subsection.map(Into::into), name: text(name) };
+            all[number].entry(key).or_default().push(value.into());
+        }
+        all
+    }
+
+    /// Hands over what git reads before and after changes of random files, and what was written.
+    fn each_random_change(check: impl Fn(&Values, &Values, &[u8], &Rules<'_>)) {
+        const AT_ONCE: usize = 500;
+        let count = if std::env::var_os("TOOLCRIB_LONG").is_some() { 100_000 } else { 1_000 };
+        let directory = tempfile::tempdir().expect("a directory");
+        let write = [PathBuf::from("/w/r")];
+        let (path, mut runner) = (directory.path(), proptest::test_runner::TestRunner::default());
+        let files = |texts: &[Vec<u8>]| {
+            for (number, text) in texts.iter().enumerate() {
+                std::fs::write(path.join(number.to_string()), text).expect("a file");
+            }
+            read_by_git(path, texts.len())
+        };
+        let real = files(&REAL.map(|text| text.as_bytes().to_vec()));
+        let mut found = 0;
+        for _ in 0..count / AT_ONCE {
+            let mut written = Vec::new();
+            for number in 0..AT_ONCE {
+                let is_new = number % 3 == 0;
+                let rules = Rules { directory: Path::new("/w/r/.git"), write: &write, is_new, is_bare: is_new };
+                let (base, after) = (number % REAL.len(), text(&mut runner));
+                if let Some(text) = applied(REAL[base], &after, &rules) {
+                    written.push((base, rules, text));
+                }
+            }
+            found += written.len();
+            let texts: Vec<Vec<u8>> = written.iter().map(|(.., text)| text.clone()).collect();
+            for ((base, rules, text), now) in written.iter().zip(files(&texts)) {
+                check(&real[*base], &now, text, rules);
+            }
+        }
+        assert!(found > count / 10, "{found} of {count} files had something that is admitted");
+    }
+
+    #[test]
+    fn git_reads_no_change_but_those_that_are_admitted() {
+        each_random_change(|before, now, text, rules| {
+            for change in changes(before, now) {
+                assert!(rules.admits(&change), "{change:?}\n{:?}", text.as_bstr());
+            }
+        });
+    }
+
+    #[test]
+    fn git_reads_the_values_that_were_decided_on() {
+        each_random_change(|_, now, text, _| {
+            let ours = values(&parse(text).expect("what was written"));
+            assert_eq!(changes(&ours, now), [], "{:?}", text.as_bstr());
+        });
     }
 }

@@ -7,14 +7,15 @@ use super::apply::{Begun, Report, Side};
 use super::config::{self, Rules};
 use super::parts::{Part, part};
 use super::real::Real;
+use super::refs::Refs;
 use super::upper::{Change, Entry, Upper};
+use crate::disk::DIRECTORY;
 use crate::text::id::random_id;
 use filetime::FileTime;
 use gix_hash::Kind;
 use gix_index::State;
 use gix_index::entry::Mode;
-use gix_ref::Target;
-use rustix::fs::{AtFlags, CWD, FileType, OFlags, RenameFlags, ResolveFlags};
+use rustix::fs::{AtFlags, CWD, FileType, OFlags, RenameFlags};
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::io;
@@ -52,7 +53,7 @@ impl Begun for Never {
         false
     }
 
-    fn set_last(&self, _: &Path) -> Option<Option<Target>> {
+    fn refs(&self, _: &Path) -> Option<&Refs> {
         None
     }
 
@@ -198,13 +199,10 @@ pub(super) fn make_anew(tree: &Path, path: &Path, write: &[PathBuf], report: &mu
 }
 
 fn open_below(tree: &Path, path: &Path) -> io::Result<OwnedFd> {
-    // The kernel takes no empty path.
-    let path = if path == Path::new("") { Path::new(".") } else { path };
-    let top = rustix::fs::openat(CWD, tree, crate::disk::DIRECTORY, rustix::fs::Mode::empty())?;
-    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_XDEV;
-    Ok(rustix::fs::openat2(&top, path, crate::disk::DIRECTORY, rustix::fs::Mode::empty(), resolve)?)
+    let top = rustix::fs::openat(CWD, tree, DIRECTORY, rustix::fs::Mode::empty())?;
+    Ok(crate::disk::open_below(&top, path, DIRECTORY)?)
 }
 
 fn open_in(above: &OwnedFd, name: &str) -> io::Result<OwnedFd> {
-    Ok(rustix::fs::openat(above, name, crate::disk::DIRECTORY, rustix::fs::Mode::empty())?)
+    Ok(rustix::fs::openat(above, name, DIRECTORY, rustix::fs::Mode::empty())?)
 }

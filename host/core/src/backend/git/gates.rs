@@ -9,12 +9,12 @@ use super::find::{self, Found, GitDir};
 use super::fresh;
 use super::parts;
 use super::real::Real;
-use super::upper::{self, Upper};
+use super::refs::{self, Refs};
+use super::upper::{self, Change, Upper};
 use crate::backend::cell::{Layout, Namespaces};
 use crate::backend::spawn;
 use crate::disk::{OwnDir, Stamp};
 use crate::text::id::random_id;
-use gix_ref::Target;
 use parking_lot::Mutex;
 use rustix::fs::FlockOperation;
 use rustix::fs::inotify::{CreateFlags, WatchFlags, add_watch, init};
@@ -22,6 +22,7 @@ use rustix::time::{ClockId, clock_gettime};
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, Write};
+use std::iter;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
@@ -31,8 +32,19 @@ const UPPER: &str = "upper";
 const WORK: &str = "work";
 /// Held by the host whose gates they are.
 const LOCK: &str = "lock";
+/// There while something is taken over.
+const APPLYING: &str = "applying";
+/// For how long git's locks are held by what takes over, at most: a few of them, each waited for.
+const MOST_LOCKED: i64 = 10;
 /// Files that git replaces whole, whose state when a command begins is kept.
 const WHOLE: [&str; 5] = ["HEAD", "config", "config.worktree", "index", "packed-refs"];
+/// What is changed in a git directory by whoever moves a reference or an object, with the directories below `refs`.
+const TELLING: [&str; 4] = ["objects", "objects/pack", "packed-refs", "HEAD"];
+/// So many of these are compared; where there are more, it is as if one had changed.
+const MOST_TELLING: usize = 256;
+/// Changes with which a generation goes on after they were taken over: those that hide what is there, and all.
+const MOST_KEPT: usize = 64;
+const MOST_DONE: usize = 256;
 
 /// The gates of one cell.
 pub(in crate::backend) struct Gates {
@@ -62,12 +74,25 @@ struct Gate {
     closed: Option<String>,
 }
 
+impl Gate {
+    /// What was written is taken over.
+    fn has_nothing_new(&self) -> bool {
+        let Generation { upper, done, .. } = &self.generation;
+        let is_done = |entries: Vec<upper::Entry>| {
+            entries.len() == done.len() && entries.iter().all(|entry| done.get(&entry.path) == Some(&entry.stamp))
+        };
+        upper.is_untouched() || upper.entries().is_ok_and(is_done)
+    }
+}
+
 /// What commands write between two times at which it is taken over.
 struct Generation {
     name: String,
     upper: Upper,
     /// What was taken over already, as it was then.
     done: HashMap<PathBuf, upper::Stamp>,
+    /// A process was in the middle of something then.
+    is_at_work: bool,
 }
 
 /// What a git directory was like when a command began.
@@ -77,10 +102,14 @@ struct Moment {
     /// Of files that git replaces whole.
     stamps: HashMap<PathBuf, Option<Stamp>>,
     configs: HashMap<PathBuf, Vec<u8>>,
-    /// What was set here.
-    set: HashMap<PathBuf, Option<Target>>,
+    /// By where their git directory is.
+    refs: HashMap<PathBuf, Refs>,
     /// Files that were written here, as they were then.
     ours: HashMap<PathBuf, Option<Stamp>>,
+    /// What the real directory has where a generation that goes on lies over it.
+    kept: HashMap<PathBuf, Option<Stamp>>,
+    /// What is changed by whoever moves a reference or an object.
+    telling: Vec<(PathBuf, Option<Stamp>)>,
 }
 
 impl Begun for Moment {
@@ -95,8 +124,8 @@ impl Begun for Moment {
         }
     }
 
-    fn set_last(&self, path: &Path) -> Option<Option<Target>> {
-        self.set.get(path).cloned()
+    fn refs(&self, at: &Path) -> Option<&Refs> {
+        self.refs.get(at)
     }
 
     fn config(&self, path: &Path) -> Option<&[u8]> {
@@ -105,12 +134,32 @@ impl Begun for Moment {
 }
 
 impl Moment {
-    /// Notes what is there now.
+    /// Notes what is there now, before a command begins.
     fn note(&mut self, real: &Real) {
-        let now = clock_gettime(ClockId::RealtimeCoarse);
-        self.since = (now.tv_sec, now.tv_nsec);
+        self.since = now();
+        self.note_whole(real);
+        if self.telling.is_empty() || !self.is_told_nothing(real) {
+            self.telling = telling(real);
+            self.refs = refs_of(real);
+        }
+    }
+
+    /// The same where a generation goes on; `false` where it does not show what is there. What it lies over is as it was then: what somebody
+    /// does from now on is not seen by the command.
+    fn goes_on(&mut self, real: &Real) -> bool {
+        let since = now();
+        if !self.shows(real) {
+            return false;
+        }
+        self.since = since;
+        self.note_whole(real);
+        true
+    }
+
+    fn note_whole(&mut self, real: &Real) {
         for name in WHOLE {
-            let (path, stamp) = (PathBuf::from(name), real.stamp(Path::new(name)));
+            let path = PathBuf::from(name);
+            let stamp = self.kept.get(&path).cloned().unwrap_or_else(|| real.stamp(&path));
             let is_config = name.starts_with("config");
             if is_config && self.stamps.get(&path) != Some(&stamp) {
                 let bytes = real.read(&path, super::config::MOST_BYTES).ok().flatten();
@@ -118,18 +167,56 @@ impl Moment {
             }
             self.stamps.insert(path, stamp);
         }
-        self.ours.clear();
+    }
+
+    fn is_told_nothing(&self, real: &Real) -> bool {
+        self.telling.len() <= MOST_TELLING && self.telling.iter().all(|(path, then)| real.stamp(path) == *then)
+    }
+
+    /// Whether the gate still shows what is there: the kernel promises nothing of what changed below it.
+    fn shows(&self, real: &Real) -> bool {
+        self.kept.iter().all(|(path, then)| real.stamp(path) == *then) && self.is_told_nothing(real)
     }
 
     fn keep(&mut self, report: &mut Report, real: &Real) {
         let written = std::mem::take(&mut report.written);
-        let set = std::mem::take(&mut report.set);
-        for path in written.into_iter().chain(set.keys().cloned()) {
+        for path in written {
             let stamp = real.stamp(&path);
             self.ours.insert(path, stamp);
         }
-        self.set.extend(set);
+        for ((at, name), value) in std::mem::take(&mut report.set) {
+            let Some(refs) = self.refs.get_mut(&at) else { continue };
+            match value {
+                Some(value) => refs.insert(name, value),
+                None => refs.remove(&name),
+            };
+        }
     }
+}
+
+/// The time by which file systems stamp.
+fn now() -> (i64, i64) {
+    let now = clock_gettime(ClockId::RealtimeCoarse);
+    (now.tv_sec, now.tv_nsec)
+}
+
+/// What tells of others in a git directory and those within it.
+fn telling(real: &Real) -> Vec<(PathBuf, Option<Stamp>)> {
+    let mut paths = Vec::new();
+    for at in iter::once(PathBuf::new()).chain(real.within(MOST_TELLING)) {
+        paths.extend(TELLING.map(|name| at.join(name)));
+        let refs = at.join("refs");
+        paths.extend(real.directories_below(&refs, MOST_TELLING));
+        paths.push(refs);
+    }
+    paths.into_iter().map(|path| (path.clone(), real.stamp(&path))).collect()
+}
+
+/// The references of a git directory and those within it.
+fn refs_of(real: &Real) -> HashMap<PathBuf, Refs> {
+    let within = real.within(MOST_TELLING).into_iter();
+    let within = within.filter_map(|at| Some((at.clone(), refs::all(&real.below(&at).ok()?))));
+    iter::once((PathBuf::new(), refs::all(real))).chain(within).collect()
 }
 
 impl Gates {
@@ -190,7 +277,7 @@ impl Gates {
             let _ = add_watch(queue, upper.reach("."), events);
         }
         made.create(TARGET)?.write_all(target.as_os_str().as_encoded_bytes())?;
-        Ok(Generation { name, upper: Upper::new(upper.into()), done: HashMap::new() })
+        Ok(Generation { name, upper: Upper::new(upper.into()), done: HashMap::new(), is_at_work: false })
     }
 
     /// Mounts them all in a cell that has just been made, or was made by a host before this one: then `is_mounted` tells over which
@@ -233,7 +320,12 @@ impl Gates {
         }
         for gate in &mut *self.gates.lock() {
             // Else something is on its way that began before.
-            if gate.generation.upper.is_untouched() {
+            if gate.generation.is_at_work || !gate.has_nothing_new() {
+                continue;
+            }
+            if !gate.begun.goes_on(&gate.real) {
+                self.renew(gate, namespaces);
+            } else if gate.generation.upper.is_untouched() {
                 gate.begun.note(&gate.real);
             }
         }
@@ -244,40 +336,42 @@ impl Gates {
         Bell::new(self.queue.as_ref()?)
     }
 
-    /// What was written is taken over, and nothing runs in the middle of something.
+    /// What was written is taken over.
     pub(in crate::backend) fn has_nothing_new(&self) -> bool {
-        self.gates.lock().iter().all(|gate| gate.closed.is_some() || gate.generation.upper.is_untouched())
+        self.gates.lock().iter().all(|gate| gate.closed.is_some() || gate.has_nothing_new())
     }
 
     /// Takes over what was written between calls; the next call that ends tells what is to be told.
     pub(in crate::backend) fn settle_untold(&self, namespaces: &Namespaces) {
-        let report = self.settle(namespaces, true);
+        let report = self.settle(namespaces, When::Between);
         *self.untold.lock() = report;
     }
 
     /// Whether commands wrote nothing.
     pub(in crate::backend) fn is_quiet(&self) -> bool {
         self.untold.lock().is_empty()
-            && self.gates.lock().iter().all(|gate| gate.last.is_none() && gate.generation.upper.is_untouched())
+            && self.gates.lock().iter().all(|gate| gate.last.is_none() && gate.has_nothing_new())
     }
 
-    /// Takes over what commands wrote. `is_alone` where none is running: then gates are made anew.
-    pub(in crate::backend) fn settle(&self, namespaces: &Namespaces, is_alone: bool) -> Report {
+    /// Takes over what commands wrote.
+    pub(in crate::backend) fn settle(&self, namespaces: &Namespaces, when: When) -> Report {
         let mut all = std::mem::take(&mut *self.untold.lock());
-        self.take_over(namespaces, is_alone, &mut all);
+        self.take_over(namespaces, when, &mut all);
         let new = std::mem::take(&mut all.new);
         if !new.is_empty() {
             let directories = new.iter().filter_map(|place| find::directory(place)).collect();
             self.begin(&Found { directories, ..Found::default() }, namespaces);
             // What leads git there had to wait.
-            self.take_over(namespaces, is_alone, &mut all);
+            self.take_over(namespaces, when, &mut all);
         }
         all
     }
 
-    fn take_over(&self, namespaces: &Namespaces, is_alone: bool, all: &mut Report) {
+    fn take_over(&self, namespaces: &Namespaces, when: When, all: &mut Report) {
         let mut gates = self.gates.lock();
         let gated: Vec<PathBuf> = gates.iter().map(|gate| gate.directory.path.clone()).collect();
+        // Where there is no room for it, locks of a host that is killed are the person's to remove, as those of git.
+        let _ = self.room.replace(APPLYING, b"");
         for gate in &mut *gates {
             if gate.closed.is_some() {
                 continue;
@@ -292,11 +386,17 @@ impl Gates {
                 continue;
             }
             let Gate { directory, real, begun, generation, .. } = gate;
-            Taking { directory, real, begun, write: &self.write, gated: &gated }.take_over(generation, all);
-            if is_alone && !is_at_work(&gate.generation.upper) {
+            let taken = Taking { directory, real, begun, write: &self.write, gated: &gated }.take_over(generation, all);
+            let is_renewed = match (taken, when) {
+                (_, When::Among) => false,
+                (Taken::GoesOn, When::Last) => false,
+                (Taken::GoesOn, When::Between) | (Taken::ToRenew, When::Last | When::Between) => true,
+            };
+            if is_renewed && !gate.generation.is_at_work {
                 self.renew(gate, namespaces);
             }
         }
+        let _ = self.room.remove(APPLYING.as_ref());
     }
 
     /// Leaves of repositories that commands made what may be there; each is given by its `.git`.
@@ -316,6 +416,7 @@ impl Gates {
     fn renew(&self, gate: &mut Gate, namespaces: &Namespaces) {
         let Ok(next) = self.generation(&gate.directory.path) else { return };
         gate.last = Some(std::mem::replace(&mut gate.generation, next));
+        gate.begun.kept.clear();
         self.lay(gate, namespaces, true);
         gate.begun.note(&gate.real);
     }
@@ -367,16 +468,34 @@ struct Taking<'t> {
 
 impl Taking<'_> {
     /// Takes over what was written in a generation since that was done last.
-    fn take_over(self, generation: &mut Generation, all: &mut Report) {
+    fn take_over(self, generation: &mut Generation, all: &mut Report) -> Taken {
         let Self { directory, real, begun, write, gated } = self;
         let path = directory.path.as_path();
         let mut entries = match generation.upper.entries() {
             Ok(entries) => entries,
-            Err(error) => return all.told.push(format!("nothing was taken over into `{}`: {error}", path.display())),
+            Err(error) => {
+                all.told.push(format!("nothing was taken over into `{}`: {error}", path.display()));
+                return Taken::ToRenew;
+            }
+        };
+        let at_work = |entry: &upper::Entry| entry.change == Change::File && parts::is_at_work(&entry.path);
+        generation.is_at_work = entries.iter().any(at_work);
+        // Directories of the real one may go with what is removed, and the kernel does not look for others in their place.
+        let is_removed = |entry: &upper::Entry| {
+            !entry.is_done && matches!(entry.change, Change::Removed | Change::Directory { is_new: true })
         };
         let now: HashMap<_, _> = entries.iter().map(|entry| (entry.path.clone(), entry.stamp)).collect();
-        entries.retain(|entry| generation.done.get(&entry.path) != Some(&entry.stamp));
+        // What a command made and removed again leaves no trace where nothing lay below it.
+        let gone = generation.done.iter().filter(|(path, _)| !now.contains_key(*path)).map(|(path, _)| path.clone());
+        let gone = gone.map(|path| upper::Entry { path, change: Change::Removed, stamp: (0, 0, 0), is_done: false });
+        entries.extend(gone.collect::<Vec<_>>());
+        entries.sort_by(|one, other| one.path.cmp(&other.path));
+        let shows = begun.shows(real);
+        for entry in &mut entries {
+            entry.is_done = generation.done.get(&entry.path) == Some(&entry.stamp);
+        }
         generation.done = now;
+        let removes = entries.iter().any(is_removed);
         let index = |path: &Path| path.file_name() == Some("index".as_ref());
         // Another one says in its settings where its working tree is, or has none.
         let tree = path.parent().filter(|_| path.ends_with(".git"));
@@ -388,15 +507,38 @@ impl Taking<'_> {
             generation.done.retain(|path, _| !index(path));
         }
         begun.keep(&mut report, real);
+        let is_clean = report.is_empty() && report.new.is_empty();
         all.add(report);
+        let hides = |path: &&PathBuf| !path.starts_with("objects");
+        begun.kept = generation.done.keys().filter(hides).map(|path| (path.clone(), real.stamp(path))).collect();
+        // Between the look and the end, others may have moved something.
+        let (telling, refs) = (telling(real), refs_of(real));
+        let is_ours = refs == begun.refs;
+        if is_ours {
+            begun.telling = telling;
+        }
+        let is_small = begun.kept.len() <= MOST_KEPT && generation.done.len() <= MOST_DONE;
+        if is_clean && shows && is_ours && is_small && !removes { Taken::GoesOn } else { Taken::ToRenew }
     }
 }
 
-/// Whether a process is in the middle of something there.
-fn is_at_work(upper: &Upper) -> bool {
-    upper.entries().map_or(true, |entries| {
-        entries.iter().any(|entry| entry.change == super::upper::Change::File && parts::is_at_work(&entry.path))
-    })
+/// When something is taken over.
+#[derive(Clone, Copy)]
+pub(in crate::backend) enum When {
+    /// Commands of other calls may run.
+    Among,
+    /// The last command has ended.
+    Last,
+    /// Nothing has run for a while.
+    Between,
+}
+
+/// What becomes of a generation that was taken over.
+enum Taken {
+    /// It shows what is there.
+    GoesOn,
+    /// It does not, or holds much.
+    ToRenew,
 }
 
 /// Removes what a gate consists of. The kernel leaves a directory there that nobody may look into.
@@ -435,6 +577,7 @@ fn is_mounted_somewhere(name: &str) -> bool {
 }
 
 fn take_up_room(room: &OwnDir, found: &Found, write: &[PathBuf], all: &mut Report) {
+    let applying = room.file(APPLYING).and_then(|file| Ok(Stamp::of(&file.metadata()?).changed().0)).ok();
     for generation in std::fs::read_dir(room.path()).into_iter().flatten().flatten() {
         let Some(name) = generation.file_name().to_str().map(str::to_owned) else { continue };
         let mut taken = || -> io::Result<()> {
@@ -445,10 +588,15 @@ fn take_up_room(room: &OwnDir, found: &Found, write: &[PathBuf], all: &mut Repor
             let directory = found.directories.iter().find(|found| found.path == target && found.closed.is_none());
             let Some(directory) = directory else { return Ok(()) };
             let real = Real::new(find::open(directory)?);
+            // Its host was killed in the middle of it.
+            if let Some(since) = applying {
+                real.remove_locks(since..since + MOST_LOCKED);
+            }
             let mut left = Generation {
                 name: String::new(),
                 upper: Upper::new(generation.below(UPPER)?.into()),
                 done: HashMap::new(),
+                is_at_work: false,
             };
             let mut begun = Moment { since: Stamp::of(&since).changed(), ..Moment::default() };
             let gated: Vec<PathBuf> = found.directories.iter().map(|found| found.path.clone()).collect();

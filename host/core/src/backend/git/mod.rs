@@ -20,7 +20,7 @@ mod upper;
 
 pub(crate) use apply::{Act, Ask, Report};
 pub(crate) use find::{Found, find};
-pub(in crate::backend) use gates::Gates;
+pub(in crate::backend) use gates::{Gates, When};
 
 /// Does what a person said yes to, in a git directory on this machine.
 pub(crate) fn make(directory: &std::path::Path, act: &Act) -> std::io::Result<()> {

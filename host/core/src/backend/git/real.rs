@@ -3,12 +3,15 @@
 use super::upper::Upper;
 use crate::disk::Stamp;
 use crate::text::id::random_id;
+use filetime::FileTime;
 use gix_lock::acquire::Fail;
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, RenameFlags, ResolveFlags, openat2};
 use rustix::io::Errno;
 use std::ffi::{OsStr, OsString};
 use std::fs::{File, Metadata};
 use std::io::{self, Read, Write};
+use std::iter;
+use std::ops::Range;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -103,8 +106,8 @@ impl Real {
         Ok(Some(bytes))
     }
 
-    /// Adds a file that is not there yet, whole or not at all.
-    pub(super) fn add(&self, path: &Path, from: &mut File) -> io::Result<()> {
+    /// Adds a file that is not there yet, whole or not at all; `is_synced` where it has to outlive a loss of power.
+    pub(super) fn add(&self, path: &Path, from: &mut File, is_synced: bool) -> io::Result<()> {
         self.make_way(path)?;
         // Git clears away what is left of such a name.
         let passing = path.with_file_name(format!("tmp_obj_{}", random_id()));
@@ -112,8 +115,9 @@ impl Real {
             let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
             let mut file = File::from(self.open(&passing, flags)?);
             io::copy(from, &mut file)?;
-            // As git does before it says that an object is there.
-            file.sync_data()?;
+            if is_synced {
+                file.sync_data()?;
+            }
             rustix::fs::fchmod(&file, Mode::from_raw_mode(0o444))?;
             match rustix::fs::renameat_with(&self.directory, &passing, &self.directory, path, RenameFlags::NOREPLACE) {
                 Ok(()) => Ok(()),
@@ -146,6 +150,23 @@ impl Real {
         path: &Path,
         decide: impl FnOnce() -> io::Result<Option<Vec<u8>>>,
     ) -> io::Result<bool> {
+        self.replace_with(path, || Ok(decide()?.map(|bytes| (bytes, None))))
+    }
+
+    /// The same with the time at which it was modified.
+    pub(super) fn replace_at(
+        &self,
+        path: &Path,
+        decide: impl FnOnce() -> io::Result<Option<(Vec<u8>, FileTime)>>,
+    ) -> io::Result<bool> {
+        self.replace_with(path, || Ok(decide()?.map(|(bytes, modified)| (bytes, Some(modified)))))
+    }
+
+    fn replace_with(
+        &self,
+        path: &Path,
+        decide: impl FnOnce() -> io::Result<Option<(Vec<u8>, Option<FileTime>)>>,
+    ) -> io::Result<bool> {
         self.make_way(path)?;
         let mode = self.look(path)?.map(|found| found.permissions());
         let lock = gix_lock::File::acquire_to_update_resource(
@@ -155,10 +176,13 @@ impl Real {
             0,
         );
         let mut lock = lock.map_err(|error| io::Error::new(io::ErrorKind::WouldBlock, error.to_string()))?;
-        let Some(bytes) = decide()? else { return Ok(false) };
+        let Some((bytes, modified)) = decide()? else { return Ok(false) };
         lock.with_mut(|file| file.write_all(&bytes))?;
         if let Some(mode) = mode {
             std::fs::set_permissions(lock.lock_path(), mode)?;
+        }
+        if let Some(modified) = modified {
+            filetime::set_file_mtime(lock.lock_path(), modified)?;
         }
         lock.commit().map_err(|failed| failed.error)?;
         Ok(true)
@@ -185,6 +209,51 @@ impl Real {
             return self.unlink(path);
         }
         std::fs::remove_dir_all(self.reach.join(path))
+    }
+
+    /// The git directories within it: of linked working trees and of submodules.
+    pub(super) fn within(&self, most: usize) -> Vec<PathBuf> {
+        let trees = self.directories(Path::new("worktrees")).into_iter().map(|name| Path::new("worktrees").join(name));
+        let (mut found, mut next) = (vec![PathBuf::from("modules")], 0);
+        let mut within: Vec<PathBuf> = trees.collect();
+        while next < found.len() && found.len() < most {
+            let at = found[next].clone();
+            next += 1;
+            let is_one = self.has(&at.join("HEAD")) && self.has(&at.join("objects"));
+            let below = if is_one { at.join("modules") } else { at.clone() };
+            if is_one {
+                within.push(at);
+            }
+            found.extend(self.directories(&below).into_iter().map(|name| below.join(name)));
+        }
+        within.truncate(most);
+        within
+    }
+
+    /// Removes locks that were made then, which nobody holds any more.
+    pub(super) fn remove_locks(&self, then: Range<i64>) {
+        for at in iter::once(PathBuf::new()).chain(self.within(usize::MAX)) {
+            let here = std::fs::read_dir(self.reach.join(&at)).into_iter().flatten().flatten();
+            let here = here.map(|entry| at.join(entry.file_name()));
+            for path in here.chain(self.files(&at.join("refs")).unwrap_or_default()) {
+                let is_lock = path.extension() == Some("lock".as_ref());
+                if is_lock && self.stamp(&path).is_some_and(|stamp| then.contains(&stamp.changed().0)) {
+                    let _ = self.unlink(&path);
+                }
+            }
+        }
+    }
+
+    /// The directories below one, at most so many.
+    pub(super) fn directories_below(&self, path: &Path, most: usize) -> Vec<PathBuf> {
+        let (mut found, mut next) = (vec![path.to_owned()], 0);
+        while next < found.len() && found.len() < most {
+            let at = found[next].clone();
+            found.extend(self.directories(&at).into_iter().map(|name| at.join(name)));
+            next += 1;
+        }
+        found.truncate(most);
+        found.split_off(1)
     }
 
     /// The names of the directories in one.

@@ -18,11 +18,27 @@ const HASH: Kind = Kind::Sha1;
 const MOST_LOOSE: u64 = 4096;
 pub(super) const MOST_PACKED: u64 = 256 << 20;
 const PATIENCE: Fail = Fail::AfterDurationWithBackoff(Duration::from_secs(2));
-/// Lines of a log that are looked at for the value that a command began with.
-const MOST_LINES: usize = 256;
 
-/// References by their full names; none where a command removed one.
+/// References by their full names, as they are or were.
+pub(super) type Refs = BTreeMap<String, Target>;
+/// The same of those that a command changed; none where it removed one.
 pub(super) type Moves = BTreeMap<String, Option<Target>>;
+
+/// All that a git directory has of its own, and which is checked out there.
+pub(super) fn all(real: &Real) -> Refs {
+    let packed = real.read(Path::new("packed-refs"), MOST_PACKED).and_then(packed_in).unwrap_or_default();
+    let mut all: Refs = packed.into_iter().map(|(name, id)| (name, Target::Object(id))).collect();
+    let loose = real.files(Path::new("refs")).unwrap_or_default();
+    for path in loose.into_iter().chain([PathBuf::from("HEAD")]) {
+        // What is no reference cannot be moved either.
+        let found = path.to_str().and_then(|name| {
+            let content = real.read(&path, MOST_LOOSE).ok().flatten()?;
+            Some((name.to_owned(), target(name, &content).ok()?))
+        });
+        all.extend(found);
+    }
+    all
+}
 
 /// Where the references of a git directory are.
 pub(super) struct Places<'p> {
@@ -44,53 +60,68 @@ impl Places<'_> {
     }
 }
 
-/// What commands made of references: by the entries that are about them.
-pub(super) fn moves(entries: &[&Entry], upper: &Upper, places: &Places<'_>) -> io::Result<(Moves, Vec<String>)> {
-    let (mut moves, mut odd) = (Moves::new(), Vec::new());
-    let real_packed = packed_in(places.real.read(Path::new("packed-refs"), MOST_PACKED)?)?;
-    let packed_entry = entries.iter().find(|entry| entry.path == Path::new("packed-refs"));
-    let new_packed = match packed_entry.map(|entry| &entry.change) {
+/// What commands made of references.
+pub(super) struct Made {
+    moves: Moves,
+    /// Of these, what was taken over before, or refused.
+    done: BTreeSet<String>,
+    /// What is no reference.
+    pub(super) odd: Vec<String>,
+}
+
+/// Finds what commands made of references, by the entries that are about them, of which some were taken over before. `then` is what there was
+/// when they began, where that is known.
+pub(super) fn made(entries: &[&Entry], upper: &Upper, places: &Places<'_>, then: Option<&Refs>) -> io::Result<Made> {
+    let (mut moves, mut odd, mut done) = (Moves::new(), Vec::new(), BTreeSet::new());
+    let is_packed = |entry: &&&Entry| entry.path == Path::new("packed-refs");
+    let own_packed = match entries.iter().find(is_packed).map(|entry| entry.change) {
         None => None,
         Some(Change::File) => Some(packed_in(Some(upper.read(Path::new("packed-refs"), MOST_PACKED)?))?),
         Some(Change::Removed) => Some(BTreeMap::new()),
         Some(Change::Directory { .. } | Change::Odd) => return Err(io::Error::other("`packed-refs` is no file")),
     };
-    let packed = new_packed.as_ref().unwrap_or(&real_packed);
+    let real_packed = packed_in(places.real.read(Path::new("packed-refs"), MOST_PACKED)?)?;
+    let packed = own_packed.as_ref().unwrap_or(&real_packed);
     let packed_value = |name: &str| packed.get(name).copied().map(Target::Object);
-    let mut loose_now = BTreeSet::new();
-    for entry in entries.iter().filter(|entry| entry.path != Path::new("packed-refs")) {
+    for entry in entries.iter().filter(|entry| !is_packed(entry)) {
         let Some(name) = entry.path.to_str() else {
             odd.push(entry.path.display().to_string());
             continue;
         };
-        match &entry.change {
+        match entry.change {
             Change::File => match read(upper, name) {
                 Ok(target) => {
-                    loose_now.insert(name.to_owned());
                     moves.insert(name.to_owned(), Some(target));
+                    if entry.is_done {
+                        done.insert(name.to_owned());
+                    }
                 }
+                Err(_) if entry.is_done => {}
                 Err(_) => odd.push(name.to_owned()),
             },
             Change::Removed | Change::Directory { is_new: true } => {
-                for gone in gone(places.real, &entry.path)? {
+                let then = then.into_iter().flat_map(Refs::keys).filter(|other| Path::new(other).starts_with(name));
+                for gone in gone(places.real, &entry.path)?.into_iter().chain(then.cloned()) {
                     moves.entry(gone.clone()).or_insert_with(|| packed_value(&gone));
                 }
             }
-            Change::Directory { is_new: false } => {}
-            Change::Odd => odd.push(name.to_owned()),
+            Change::Odd if !entry.is_done => odd.push(name.to_owned()),
+            Change::Directory { is_new: false } | Change::Odd => {}
         }
     }
-    if let Some(new) = &new_packed {
-        let names: BTreeSet<&String> = new.keys().chain(real_packed.keys()).collect();
-        for name in names.into_iter().filter(|name| new.get(*name) != real_packed.get(*name)) {
+    if let Some(packed) = &own_packed {
+        let before = then.map_or_else(|| real_packed.keys().collect::<BTreeSet<_>>(), |then| then.keys().collect());
+        for name in before.into_iter().chain(packed.keys()).filter(|name| name.starts_with("refs/")) {
             // A loose one counts before it.
-            let is_loose = loose_now.contains(name) || !moves.contains_key(name) && places.real.has(Path::new(name));
-            if !is_loose {
-                moves.insert(name.clone(), new.get(name).copied().map(Target::Object));
+            if !moves.contains_key(name) && !places.real.has(Path::new(name)) {
+                moves.insert(name.clone(), packed_value(name));
             }
         }
     }
-    Ok((moves, odd))
+    if let Some(then) = then {
+        moves.retain(|name, new| then.get(name) != new.as_ref());
+    }
+    Ok(Made { moves, done, odd })
 }
 
 /// The names of the loose references that were at or below a path.
@@ -138,38 +169,41 @@ fn packed_in(bytes: Option<Vec<u8>>) -> io::Result<BTreeMap<String, ObjectId>> {
     Ok(all)
 }
 
-/// What is known of the time since a command began.
-pub(super) trait Meanwhile {
-    /// Whether somebody else changed what is at a path of the real git directory.
-    fn was_changed(&self, path: &Path) -> bool;
-    /// The value that was set here last.
-    fn set_last(&self, name: &str) -> Option<Option<Target>>;
-}
-
 /// What came of moving references.
 #[derive(Default)]
 pub(super) struct Moved {
     pub(super) done: Moves,
     /// Somebody else moved them meanwhile, or holds their locks.
     pub(super) refused: Moves,
+    /// Of those, what was said before.
+    pub(super) said: BTreeSet<String>,
 }
 
-/// Moves references in the real repository.
-pub(super) fn apply(moves: Moves, upper: &Upper, places: &Places<'_>, meanwhile: &dyn Meanwhile) -> io::Result<Moved> {
+/// Moves references in the real repository. `was_changed` says of a path whether somebody else wrote there meanwhile, where it is not known what
+/// there was.
+pub(super) fn apply(
+    made: Made,
+    upper: &Upper,
+    places: &Places<'_>,
+    then: Option<&Refs>,
+    was_changed: impl Fn(&Path) -> bool,
+) -> io::Result<Moved> {
     let store = places.store();
-    let mut moved = Moved::default();
+    let mut moved = Moved { said: made.done, ..Moved::default() };
     let mut edits = Vec::new();
-    for (name, new) in moves {
+    for (name, new) in made.moves {
         let full = full_name(&name)?;
         let now = store.try_find(&full).map_err(|error| io::Error::other(error.to_string()))?.map(|found| found.target);
         if now == new {
             moved.done.insert(name, new);
             continue;
         }
-        let path = PathBuf::from(&name);
-        let is_ours = !meanwhile.was_changed(&path)
-            || meanwhile.set_last(&name).is_some_and(|last| last == now)
-            || began_with(upper, &name, now.as_ref());
+        let is_as_then = match then {
+            Some(then) => then.get(&name) == now.as_ref(),
+            None => !was_changed(Path::new(&name)),
+        };
+        let is_gone = now.is_none() && then.is_some_and(|then| then.contains_key(&name));
+        let is_ours = is_as_then || !is_gone && began_with(upper, places.real, &name, now.as_ref());
         if !is_ours {
             moved.refused.insert(name, new);
             continue;
@@ -216,14 +250,15 @@ fn commit(store: &file::Store, edits: Vec<RefEdit>) -> io::Result<()> {
     prepared.commit(None).map(drop).map_err(failed)
 }
 
-/// Whether the log that a command wrote of a reference says that it began with this value: as git itself compares before it moves one.
-fn began_with(upper: &Upper, name: &str, now: Option<&Target>) -> bool {
-    let Ok(log) = upper.read(&Path::new("logs").join(name), super::apply::MOST_LOG) else { return false };
+/// Whether what a command added to the log of a reference begins with this value: as git itself compares before it moves one.
+fn began_with(upper: &Upper, real: &Real, name: &str, now: Option<&Target>) -> bool {
+    let path = Path::new("logs").join(name);
+    let Ok(log) = upper.read(&path, super::apply::MOST_LOG) else { return false };
+    let real = real.read(&path, super::apply::MOST_LOG).ok().flatten().unwrap_or_default();
     let old = match now {
         None => ObjectId::null(HASH),
         Some(Target::Object(id)) => *id,
         Some(Target::Symbolic(_)) => return false,
     };
-    let old = old.to_string();
-    log.split(|byte| *byte == b'\n').rev().take(MOST_LINES).any(|line| line.starts_with(old.as_bytes()))
+    log[super::apply::common_lines(&log, &real)..].starts_with(old.to_string().as_bytes())
 }

@@ -2,7 +2,8 @@
 //!
 //! Commands decide what lies there, so nothing is followed, waited for or taken for what its name says.
 
-use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, ResolveFlags, fgetxattr, fstat, openat2, statat};
+use crate::disk::{DIRECTORY, open_below};
+use rustix::fs::{AtFlags, Dir, FileType, OFlags, StatxFlags, fgetxattr, fstat, statx};
 use rustix::io::Errno;
 use std::ffi::OsStr;
 use std::fs::File;
@@ -30,7 +31,7 @@ pub(super) enum Change {
 }
 
 /// Tells one state of a path from the next.
-pub(super) type Stamp = (u64, i64, u64);
+pub(super) type Stamp = (u64, i64, u32);
 
 /// One path that commands changed.
 #[derive(Debug)]
@@ -38,6 +39,8 @@ pub(super) struct Entry {
     pub(super) path: PathBuf,
     pub(super) change: Change,
     pub(super) stamp: Stamp,
+    /// It was taken over already, and is here for what the others mean beside it.
+    pub(super) is_done: bool,
 }
 
 /// An upper directory, or one below it.
@@ -56,7 +59,7 @@ impl Upper {
 
     /// A directory below it.
     pub(super) fn below(&self, path: &Path) -> io::Result<Self> {
-        Ok(Self(open(&self.0, path, OFlags::DIRECTORY)?))
+        Ok(Self(open_below(&self.0, path, DIRECTORY)?))
     }
 
     /// Whether nothing was written.
@@ -69,8 +72,7 @@ impl Upper {
     pub(super) fn entries(&self) -> io::Result<Vec<Entry>> {
         let (mut entries, mut waiting) = (Vec::new(), vec![PathBuf::new()]);
         while let Some(at) = waiting.pop() {
-            let directory =
-                if at == Path::new("") { self.0.try_clone() } else { open(&self.0, &at, OFlags::DIRECTORY) };
+            let directory = open_below(&self.0, &at, DIRECTORY);
             // One that a command closed holds nothing that is taken over.
             let Ok(directory) = directory else { continue };
             for listed in Dir::read_from(&directory)? {
@@ -84,7 +86,7 @@ impl Upper {
                 if let Change::Directory { .. } = change {
                     waiting.push(path.clone());
                 }
-                entries.push(Entry { path, change, stamp });
+                entries.push(Entry { path, change, stamp, is_done: false });
                 if entries.len() > MOST_ENTRIES {
                     return Err(io::Error::other(format!("more than {MOST_ENTRIES} files were changed at once")));
                 }
@@ -96,7 +98,7 @@ impl Upper {
 
     /// Opens a regular file.
     pub(super) fn open(&self, path: &Path) -> io::Result<File> {
-        let file = open(&self.0, path, OFlags::NONBLOCK)?;
+        let file = open_below(&self.0, path, OFlags::RDONLY | OFlags::NONBLOCK)?;
         if !FileType::from_raw_mode(fstat(&file)?.st_mode).is_file() {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
         }
@@ -105,30 +107,30 @@ impl Upper {
 
     /// The bytes of a regular file, of at most so many.
     pub(super) fn read(&self, path: &Path, most: u64) -> io::Result<Vec<u8>> {
-        let mut bytes = Vec::new();
-        self.open(path)?.take(most + 1).read_to_end(&mut bytes)?;
-        if bytes.len() as u64 > most {
-            return Err(io::Error::new(io::ErrorKind::FileTooLarge, format!("more than {most} bytes")));
-        }
-        Ok(bytes)
+        read_most(&mut self.open(path)?, most)
     }
 }
 
-fn open(directory: impl AsFd, path: &Path, flags: OFlags) -> io::Result<OwnedFd> {
-    let flags = flags | OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_XDEV;
-    Ok(openat2(directory, path, flags, Mode::empty(), resolve)?)
+/// The bytes of a file, of at most so many.
+pub(super) fn read_most(file: &mut File, most: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    file.take(most + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > most {
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, format!("more than {most} bytes")));
+    }
+    Ok(bytes)
 }
 
 fn change(directory: &OwnedFd, name: &OsStr) -> io::Result<(Change, Stamp)> {
-    let found = statat(directory, name, AtFlags::SYMLINK_NOFOLLOW)?;
-    let change = match FileType::from_raw_mode(found.st_mode) {
+    let wanted = StatxFlags::BASIC_STATS | StatxFlags::BTIME;
+    let found = statx(directory, name, AtFlags::SYMLINK_NOFOLLOW, wanted)?;
+    let change = match FileType::from_raw_mode(found.stx_mode.into()) {
         FileType::RegularFile => Change::File,
         FileType::Directory => {
-            let inner = open(directory, Path::new(name), OFlags::DIRECTORY);
+            let inner = open_below(directory, Path::new(name), DIRECTORY);
             Change::Directory { is_new: inner.map_or(true, |inner| is_opaque(&inner)) }
         }
-        FileType::CharacterDevice if found.st_rdev == 0 => Change::Removed,
+        FileType::CharacterDevice if (found.stx_rdev_major, found.stx_rdev_minor) == (0, 0) => Change::Removed,
         FileType::CharacterDevice
         | FileType::BlockDevice
         | FileType::Fifo
@@ -136,7 +138,14 @@ fn change(directory: &OwnedFd, name: &OsStr) -> io::Result<(Change, Stamp)> {
         | FileType::Symlink
         | FileType::Unknown => Change::Odd,
     };
-    Ok((change, (found.st_ino, found.st_ctime, found.st_ctime_nsec)))
+    let stamp = match change {
+        // The kernel has one file for all that are removed, and changes it with each.
+        Change::Removed => Stamp::default(),
+        // What is made in one is said by itself.
+        Change::Directory { .. } => (found.stx_ino, found.stx_btime.tv_sec, found.stx_btime.tv_nsec),
+        Change::File | Change::Odd => (found.stx_ino, found.stx_ctime.tv_sec, found.stx_ctime.tv_nsec),
+    };
+    Ok((change, stamp))
 }
 
 /// What cannot be asked counts as replaced: then nothing of it is taken over.

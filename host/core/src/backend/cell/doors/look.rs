@@ -2,14 +2,14 @@
 //! something happened.
 
 use super::{Profile, is_door};
+use crate::disk::{DIRECTORY, open_below};
 use crate::watches::{Dirty, Told, Watches};
-use rustix::fs::{CWD, Dir, FileType, Mode, OFlags, ResolveFlags, openat, openat2};
+use rustix::fs::{CWD, Dir, FileType, Mode, openat};
 use std::collections::{BTreeSet, VecDeque};
 use std::ffi::OsStr;
 use std::fs::symlink_metadata;
-use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// How many levels are looked through.
 const LEVELS: usize = 3;
@@ -18,7 +18,6 @@ const MOST_DIRECTORIES: usize = 256;
 const MOST_ENTRIES: usize = 4096;
 /// Directories that programs fill, and nobody works in.
 const PASSED: [&str; 6] = ["node_modules", "target", "__pycache__", ".venv", ".tox", ".cache"];
-const DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
 /// A directory below a root.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -96,7 +95,7 @@ impl Look {
         let (mut waiting, mut entries) = (VecDeque::from([from]), 0);
         for _ in 0..MOST_DIRECTORIES {
             let Some(place) = waiting.pop_front() else { return };
-            let Ok(directory) = open_below(&top, &place.at) else { continue };
+            let Ok(directory) = open_below(&top, &place.at, DIRECTORY) else { continue };
             // First: what is made from now on is told by the watch.
             self.watches.add(&directory, place.clone(), false);
             let Ok(listed) = Dir::read_from(&directory) else { continue };
@@ -145,10 +144,4 @@ fn enters(profile: &Profile, place: &Place, name: &OsStr) -> bool {
     let path = place.path().join(name);
     let is_root = profile.write.iter().chain(&profile.around).any(|root| *root == path);
     !is_root && profile.hide.binary_search(&path).is_err()
-}
-
-fn open_below(top: &OwnedFd, at: &Path) -> rustix::io::Result<OwnedFd> {
-    let at = if at.as_os_str().is_empty() { Path::new(".") } else { at };
-    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_XDEV;
-    openat2(top, at, DIRECTORY, Mode::empty(), resolve)
 }

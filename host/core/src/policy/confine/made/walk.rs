@@ -3,11 +3,9 @@
 //! It is bounded, so that it takes no longer than commands do, and follows no link: what a command left running may swap names meanwhile.
 
 use super::Stamp;
-use crate::disk::DIRECTORY;
+use crate::disk::{DIRECTORY, open_below};
 use crate::watches::Watches;
-use rustix::fs::{
-    AtFlags, CWD, Dir, FileType, Mode, ResolveFlags, Statx, StatxFlags, StatxTimestamp, openat, openat2, statx,
-};
+use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, Statx, StatxFlags, StatxTimestamp, openat, statx};
 use rustix::io;
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::ffi::{OsStr, OsString};
@@ -100,7 +98,7 @@ impl<'w> Walk<'w> {
     /// Looks at these names in one directory, and at what matters there.
     pub(super) fn part(&mut self, Place { at, level, .. }: &Place, names: &BTreeSet<OsString>) {
         let Ok(top) = openat(CWD, self.root, DIRECTORY, Mode::empty()) else { return };
-        let Ok(directory) = open_below(&top, at) else { return };
+        let Ok(directory) = open_below(&top, at, DIRECTORY) else { return };
         self.named(&directory, at, *level);
         for name in names.iter().take(MOST_ENTRIES) {
             if self.matters(name.as_bytes()) {
@@ -126,7 +124,7 @@ impl<'w> Walk<'w> {
         let mut waiting = VecDeque::from([(from, level)]);
         while let Some((at, level)) = waiting.pop_front().filter(|_| self.directories < MOST_DIRECTORIES) {
             self.directories += 1;
-            let Ok(directory) = open_below(top, &at) else { continue };
+            let Ok(directory) = open_below(top, &at, DIRECTORY) else { continue };
             // First: what is made from now on is told by the watch.
             self.watches.add(&directory, self.place(&at, level), false);
             // By name, so that none is missed where there are too many others.
@@ -213,7 +211,7 @@ impl<'w> Walk<'w> {
             self.repositories.insert(place, found.stx_ino);
         }
         let is_directory = FileType::from_raw_mode(found.stx_mode.into()).is_dir();
-        if is_directory && let Ok(inner) = open_below(directory, Path::new(name)) {
+        if is_directory && let Ok(inner) = open_below(directory, Path::new(name), DIRECTORY) {
             self.watches.add(&inner, self.place(at, level), true);
         }
         // What is written in a directory changes it, too.
@@ -225,7 +223,7 @@ impl<'w> Walk<'w> {
 
     /// What was changed in a directory that matters as a whole; `is_told` where that is said of the directory itself. Returns whether anything was.
     fn within(&mut self, directory: &OwnedFd, at: &Path, level: usize, name: &str, is_told: bool) -> bool {
-        let Ok(inner) = open_below(directory, Path::new(name)) else { return false };
+        let Ok(inner) = open_below(directory, Path::new(name), DIRECTORY) else { return false };
         self.watches.add(&inner, self.place(at, level), true);
         let Ok(listed) = Dir::read_from(&inner) else { return false };
         let mut is_any = false;
@@ -291,11 +289,6 @@ fn enters(name: &[u8], level: usize) -> bool {
 
 fn stamp(at: StatxTimestamp) -> Stamp {
     (at.tv_sec, i64::from(at.tv_nsec))
-}
-
-fn open_below(top: &OwnedFd, at: &Path) -> io::Result<OwnedFd> {
-    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_XDEV;
-    openat2(top, at, DIRECTORY, Mode::empty(), resolve)
 }
 
 fn look_at(directory: impl AsFd, name: impl rustix::path::Arg) -> io::Result<Statx> {
