@@ -6,7 +6,7 @@ use toolcrib_tests::{Program, eventually};
 
 /// Runs git outside, as the person does.
 #[expect(clippy::disallowed_methods, reason = "the person's own git")]
-fn git(directory: &Path, words: &[&str]) -> String {
+pub(crate) fn git(directory: &Path, words: &[&str]) -> String {
     let output = std::process::Command::new("git")
         .args(["-c", "user.name=p", "-c", "user.email=p@example.org"])
         .args(words)
@@ -20,7 +20,7 @@ fn git(directory: &Path, words: &[&str]) -> String {
 }
 
 /// A workspace that is a repository with a commit.
-fn repository(via: Via) -> Program {
+pub(crate) fn repository(via: Via) -> Program {
     let program = program(via);
     let work = program.path("work");
     git(&work, &["init", "-q", "-b", "main"]);
@@ -207,7 +207,7 @@ fn the_person_and_the_agent_commit_in_one_repository() {
     }
     // While a command runs.
     let waiting =
-        "touch begun; git commit -q --allow-empty -m first-agent; while [ ! -e go ]; do sleep 0.02; done; rm begun go";
+        "git commit -q --allow-empty -m first-agent; touch begun; while [ ! -e go ]; do sleep 0.02; done; rm begun go";
     let path = work.clone();
     let person = std::thread::spawn(move || {
         eventually("the command runs", || path.join("begun").exists());
