@@ -47,6 +47,9 @@ impl Listeners {
     }
 }
 
+/// What git is told in a cell: it leaves cleaning up to the person's git, which alone removes objects. Else each commit left a process behind.
+const GIT: [(&str, &str); 2] = [("maintenance.auto", "false"), ("gc.auto", "0")];
+
 impl Profile {
     /// Adds the variables by which programs in such a cell find what it has for them.
     pub(in crate::backend) fn add_variables(&self, environment: &mut Vec<(OsString, OsString)>) {
@@ -58,6 +61,11 @@ impl Profile {
             if let Some(name) = &cache.variable {
                 add(name, cache.place.as_os_str());
             }
+        }
+        add("GIT_CONFIG_COUNT", GIT.len().to_string().as_ref());
+        for (number, (key, value)) in GIT.into_iter().enumerate() {
+            add(&format!("GIT_CONFIG_KEY_{number}"), key.as_ref());
+            add(&format!("GIT_CONFIG_VALUE_{number}"), value.as_ref());
         }
         match self.network {
             CellNetwork::None | CellNetwork::Full => return,
