@@ -162,7 +162,10 @@ impl Side<'_> {
         }
         let (within, all): (Vec<_>, Vec<_>) = entries.iter().partition(|entry| is_within(&entry.path));
         let own: Vec<&Entry> = all.iter().copied().filter(|entry| !entry.is_done).collect();
-        self.objects(&own, report);
+        if !self.objects(&own, report) {
+            // What names them would name what is not there.
+            return;
+        }
         self.modules(&within, report);
         self.worktrees(&within, report);
         let refused = self.references(&all, report);
@@ -190,7 +193,8 @@ impl Side<'_> {
         report.told.push(format!("`{}` was not taken over: {why}", self.path.join(path).display()));
     }
 
-    fn objects(&self, own: &[&Entry], report: &mut Report) {
+    /// Adds objects; `false` where one of them could not be.
+    fn objects(&self, own: &[&Entry], report: &mut Report) -> bool {
         let of =
             |wanted: Part| own.iter().filter(move |entry| part(&entry.path) == wanted && entry.change == Change::File);
         let mut packs: Vec<_> = of(Part::Pack).collect();
@@ -209,8 +213,10 @@ impl Side<'_> {
             };
             if let Err(error) = added {
                 self.tell(&entry.path, error, report);
+                return false;
             }
         }
+        true
     }
 
     /// Repositories of submodules, each by the same rules.
@@ -359,9 +365,7 @@ impl Side<'_> {
                     report.set.extend(moved.done.into_iter().map(|(name, new)| ((self.at.to_owned(), name), new)));
                     for (name, new) in moved.refused {
                         let wanted = new.map(|new| format!("; the command set it to {new}")).unwrap_or_default();
-                        if !moved.said.contains(&name) {
-                            self.tell(Path::new(&name), format!("it was changed meanwhile{wanted}"), report);
-                        }
+                        self.tell(Path::new(&name), format!("it was changed meanwhile{wanted}"), report);
                         refused.insert(name);
                     }
                 }

@@ -3,13 +3,13 @@
 //! Commands see an ordinary git directory, and what they write lands beside it, in Toolcrib's state. The host takes it over by the rules of
 //! `apply.rs` when a command has ended; then the gate is made anew, so that commands see what is there. Mounting is `../cell/`.
 
-use super::apply::{Act, Begun, Report, Side};
+use super::apply::{Act, Report, Side};
 use super::bell::Bell;
 use super::find::{self, Found, GitDir};
 use super::fresh;
+use super::moment::Moment;
 use super::parts;
 use super::real::Real;
-use super::refs::{self, Refs};
 use super::upper::{self, Change, Upper};
 use crate::backend::cell::{Layout, Namespaces};
 use crate::backend::spawn;
@@ -18,11 +18,9 @@ use crate::text::id::random_id;
 use parking_lot::Mutex;
 use rustix::fs::FlockOperation;
 use rustix::fs::inotify::{CreateFlags, WatchFlags, add_watch, init};
-use rustix::time::{ClockId, clock_gettime};
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, Write};
-use std::iter;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
@@ -36,12 +34,6 @@ const LOCK: &str = "lock";
 const APPLYING: &str = "applying";
 /// For how long git's locks are held by what takes over, at most: a few of them, each waited for.
 const MOST_LOCKED: i64 = 10;
-/// Files that git replaces whole, whose state when a command begins is kept.
-const WHOLE: [&str; 5] = ["HEAD", "config", "config.worktree", "index", "packed-refs"];
-/// What is changed in a git directory by whoever moves a reference or an object, with the directories below `refs`.
-const TELLING: [&str; 4] = ["objects", "objects/pack", "packed-refs", "HEAD"];
-/// So many of these are compared; where there are more, it is as if one had changed.
-const MOST_TELLING: usize = 256;
 /// Changes with which a generation goes on after they were taken over: those that hide what is there, and all.
 const MOST_KEPT: usize = 64;
 const MOST_DONE: usize = 256;
@@ -67,8 +59,8 @@ struct Gate {
     directory: GitDir,
     real: Real,
     generation: Generation,
-    /// The one before, which something that was left running may still write.
-    last: Option<Generation>,
+    /// The one before, which something that was left running may still write, and what there was when that began.
+    last: Option<(Generation, Moment)>,
     begun: Moment,
     /// Why commands only read it, where it could not be mounted.
     closed: Option<String>,
@@ -93,130 +85,6 @@ struct Generation {
     done: HashMap<PathBuf, upper::Stamp>,
     /// A process was in the middle of something then.
     is_at_work: bool,
-}
-
-/// What a git directory was like when a command began.
-#[derive(Default)]
-struct Moment {
-    since: (i64, i64),
-    /// Of files that git replaces whole.
-    stamps: HashMap<PathBuf, Option<Stamp>>,
-    configs: HashMap<PathBuf, Vec<u8>>,
-    /// By where their git directory is.
-    refs: HashMap<PathBuf, Refs>,
-    /// Files that were written here, as they were then.
-    ours: HashMap<PathBuf, Option<Stamp>>,
-    /// What the real directory has where a generation that goes on lies over it.
-    kept: HashMap<PathBuf, Option<Stamp>>,
-    /// What is changed by whoever moves a reference or an object.
-    telling: Vec<(PathBuf, Option<Stamp>)>,
-}
-
-impl Begun for Moment {
-    fn was_changed(&self, real: &Real, at: &Path, path: &Path) -> bool {
-        let (whole, now) = (at.join(path), real.stamp(path));
-        if self.ours.get(&whole).is_some_and(|ours| *ours == now) {
-            return false;
-        }
-        match self.stamps.get(&whole) {
-            Some(then) => now != *then,
-            None => now.is_some_and(|now| now.has_changed_since(self.since)),
-        }
-    }
-
-    fn refs(&self, at: &Path) -> Option<&Refs> {
-        self.refs.get(at)
-    }
-
-    fn config(&self, path: &Path) -> Option<&[u8]> {
-        self.configs.get(path).map(Vec::as_slice)
-    }
-}
-
-impl Moment {
-    /// Notes what is there now, before a command begins.
-    fn note(&mut self, real: &Real) {
-        self.since = now();
-        self.note_whole(real);
-        if self.telling.is_empty() || !self.is_told_nothing(real) {
-            self.telling = telling(real);
-            self.refs = refs_of(real);
-        }
-    }
-
-    /// The same where a generation goes on; `false` where it does not show what is there. What it lies over is as it was then: what somebody
-    /// does from now on is not seen by the command.
-    fn goes_on(&mut self, real: &Real) -> bool {
-        let since = now();
-        if !self.shows(real) {
-            return false;
-        }
-        self.since = since;
-        self.note_whole(real);
-        true
-    }
-
-    fn note_whole(&mut self, real: &Real) {
-        for name in WHOLE {
-            let path = PathBuf::from(name);
-            let stamp = self.kept.get(&path).cloned().unwrap_or_else(|| real.stamp(&path));
-            let is_config = name.starts_with("config");
-            if is_config && self.stamps.get(&path) != Some(&stamp) {
-                let bytes = real.read(&path, super::config::MOST_BYTES).ok().flatten();
-                self.configs.insert(path.clone(), bytes.unwrap_or_default());
-            }
-            self.stamps.insert(path, stamp);
-        }
-    }
-
-    fn is_told_nothing(&self, real: &Real) -> bool {
-        self.telling.len() <= MOST_TELLING && self.telling.iter().all(|(path, then)| real.stamp(path) == *then)
-    }
-
-    /// Whether the gate still shows what is there: the kernel promises nothing of what changed below it.
-    fn shows(&self, real: &Real) -> bool {
-        self.kept.iter().all(|(path, then)| real.stamp(path) == *then) && self.is_told_nothing(real)
-    }
-
-    fn keep(&mut self, report: &mut Report, real: &Real) {
-        let written = std::mem::take(&mut report.written);
-        for path in written {
-            let stamp = real.stamp(&path);
-            self.ours.insert(path, stamp);
-        }
-        for ((at, name), value) in std::mem::take(&mut report.set) {
-            let Some(refs) = self.refs.get_mut(&at) else { continue };
-            match value {
-                Some(value) => refs.insert(name, value),
-                None => refs.remove(&name),
-            };
-        }
-    }
-}
-
-/// The time by which file systems stamp.
-fn now() -> (i64, i64) {
-    let now = clock_gettime(ClockId::RealtimeCoarse);
-    (now.tv_sec, now.tv_nsec)
-}
-
-/// What tells of others in a git directory and those within it.
-fn telling(real: &Real) -> Vec<(PathBuf, Option<Stamp>)> {
-    let mut paths = Vec::new();
-    for at in iter::once(PathBuf::new()).chain(real.within(MOST_TELLING)) {
-        paths.extend(TELLING.map(|name| at.join(name)));
-        let refs = at.join("refs");
-        paths.extend(real.directories_below(&refs, MOST_TELLING));
-        paths.push(refs);
-    }
-    paths.into_iter().map(|path| (path.clone(), real.stamp(&path))).collect()
-}
-
-/// The references of a git directory and those within it.
-fn refs_of(real: &Real) -> HashMap<PathBuf, Refs> {
-    let within = real.within(MOST_TELLING).into_iter();
-    let within = within.filter_map(|at| Some((at.clone(), refs::all(&real.below(&at).ok()?))));
-    iter::once((PathBuf::new(), refs::all(real))).chain(within).collect()
 }
 
 impl Gates {
@@ -314,8 +182,9 @@ impl Gates {
     /// A command is about to begin; `found` is what there is by now.
     pub(in crate::backend) fn begin(&self, found: &Found, namespaces: &Namespaces) {
         if self.follow(found) {
-            for gate in self.gates.lock().iter_mut().filter(|gate| gate.begun.stamps.is_empty()) {
+            for gate in self.gates.lock().iter_mut().filter(|gate| gate.begun.is_new()) {
                 self.lay(gate, namespaces, false);
+                gate.begun.note(&gate.real);
             }
         }
         for gate in &mut *self.gates.lock() {
@@ -325,8 +194,6 @@ impl Gates {
             }
             if !gate.begun.goes_on(&gate.real) {
                 self.renew(gate, namespaces);
-            } else if gate.generation.upper.is_untouched() {
-                gate.begun.note(&gate.real);
             }
         }
     }
@@ -378,9 +245,10 @@ impl Gates {
             }
             // What was written there after it was taken over last.
             if let Some(mut last) = gate.last.take() {
-                let Gate { directory, real, begun, .. } = &mut *gate;
-                Taking { directory, real, begun, write: &self.write, gated: &gated }.take_over(&mut last, all);
-                self.remove(&last.name);
+                let Gate { directory, real, .. } = &*gate;
+                let (generation, begun) = (&mut last.0, &mut last.1);
+                Taking { directory, real, begun, write: &self.write, gated: &gated }.take_over(generation, all);
+                self.remove(&generation.name);
             }
             if gate.generation.upper.is_untouched() {
                 continue;
@@ -415,8 +283,9 @@ impl Gates {
     /// Has commands see the real directory again, and what they write from now on apart from what they wrote before.
     fn renew(&self, gate: &mut Gate, namespaces: &Namespaces) {
         let Ok(next) = self.generation(&gate.directory.path) else { return };
-        gate.last = Some(std::mem::replace(&mut gate.generation, next));
-        gate.begun.kept.clear();
+        let next_begun = gate.begun.next();
+        let last = std::mem::replace(&mut gate.generation, next);
+        gate.last = Some((last, std::mem::replace(&mut gate.begun, next_begun)));
         self.lay(gate, namespaces, true);
         gate.begun.note(&gate.real);
     }
@@ -445,7 +314,8 @@ impl Gates {
         let gated: Vec<PathBuf> = gates.iter().map(|gate| gate.directory.path.clone()).collect();
         for gate in &mut *gates {
             let Gate { directory, real, begun, generation, last, .. } = gate;
-            for generation in last.iter_mut().chain([generation]) {
+            let last = last.iter_mut().map(|(generation, begun)| (generation, begun));
+            for (generation, begun) in last.chain([(generation, begun)]) {
                 if !generation.upper.is_untouched() {
                     Taking { directory, real, begun, write: &self.write, gated: &gated }
                         .take_over(generation, &mut all);
@@ -512,11 +382,7 @@ impl Taking<'_> {
         let hides = |path: &&PathBuf| !path.starts_with("objects");
         begun.kept = generation.done.keys().filter(hides).map(|path| (path.clone(), real.stamp(path))).collect();
         // Between the look and the end, others may have moved something.
-        let (telling, refs) = (telling(real), refs_of(real));
-        let is_ours = refs == begun.refs;
-        if is_ours {
-            begun.telling = telling;
-        }
+        let is_ours = begun.is_ours(real);
         let is_small = begun.kept.len() <= MOST_KEPT && generation.done.len() <= MOST_DONE;
         if is_clean && shows && is_ours && is_small && !removes { Taken::GoesOn } else { Taken::ToRenew }
     }
@@ -598,7 +464,7 @@ fn take_up_room(room: &OwnDir, found: &Found, write: &[PathBuf], all: &mut Repor
                 done: HashMap::new(),
                 is_at_work: false,
             };
-            let mut begun = Moment { since: Stamp::of(&since).changed(), ..Moment::default() };
+            let mut begun = Moment::since(Stamp::of(&since).changed());
             let gated: Vec<PathBuf> = found.directories.iter().map(|found| found.path.clone()).collect();
             Taking { directory, real: &real, begun: &mut begun, write, gated: &gated }.take_over(&mut left, all);
             Ok(())

@@ -12,6 +12,7 @@ mod config;
 mod find;
 mod fresh;
 mod gates;
+mod moment;
 mod parts;
 mod real;
 mod refs;

@@ -43,9 +43,8 @@ const LEADS_ELSEWHERE: &str = "it would have git read another directory";
 const OTHER_OBJECTS: &str = "it would have git read objects elsewhere";
 
 /// Files of the top level that hold text for the next operation.
-const STATE: [&str; 30] = [
+const STATE: [&str; 25] = [
     "AUTO_MERGE",
-    "ADD_EDIT.patch",
     "BISECT_ANCESTORS_OK",
     "BISECT_EXPECTED_REV",
     "BISECT_FIRST_PARENT",
@@ -55,27 +54,25 @@ const STATE: [&str; 30] = [
     "BISECT_START",
     "BISECT_TERMS",
     "CHERRY_PICK_HEAD",
-    "COMMIT_EDITMSG",
-    "EDIT_DESCRIPTION",
     "FETCH_HEAD",
     "MERGE_AUTOSTASH",
     "MERGE_HEAD",
     "MERGE_MODE",
     "MERGE_MSG",
     "MERGE_RR",
-    "NOTES_EDITMSG",
     "NOTES_MERGE_PARTIAL",
     "NOTES_MERGE_REF",
     "ORIG_HEAD",
     "REBASE_HEAD",
     "REVERT_HEAD",
     "SQUASH_MSG",
-    "TAG_EDITMSG",
     "description",
     "locked",
     "shallow",
 ];
-/// Directories that hold such files and nothing else.
+/// Files that git writes for an editor and reads again at once: those of a command would be taken for the person's, who may be at it.
+const EDITED: [&str; 5] = ["ADD_EDIT.patch", "COMMIT_EDITMSG", "EDIT_DESCRIPTION", "NOTES_EDITMSG", "TAG_EDITMSG"];
+/// Directories that hold files of `STATE` and nothing else.
 const STATES: [&str; 5] = ["NOTES_MERGE_WORKTREE", "lfs", "rebase-apply", "rebase-merge", "rr-cache"];
 
 /// What a path is, relative to its git directory.
@@ -112,6 +109,7 @@ pub(super) fn part(path: &Path) -> Part {
         ["sequencer", "opts"] => Part::Options,
         ["sequencer", "head" | "abort-safety"] => Part::State,
         ["BISECT_NAMES"] => Part::Words,
+        [file] if EDITED.contains(&file) => Part::Derived,
         [file] if STATE.contains(&file) => Part::State,
         [directory, _, ..] if STATES.contains(&directory) => Part::State,
         _ => Part::Unknown,

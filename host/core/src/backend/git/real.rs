@@ -17,6 +17,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+/// How often a directory is made that somebody removes again.
+const MOST_TRIES: u32 = 100;
 /// How long a lock that a git of the person's holds is waited for.
 const PATIENCE: Duration = Duration::from_secs(2);
 
@@ -108,12 +110,10 @@ impl Real {
 
     /// Adds a file that is not there yet, whole or not at all; `is_synced` where it has to outlive a loss of power.
     pub(super) fn add(&self, path: &Path, from: &mut File, is_synced: bool) -> io::Result<()> {
-        self.make_way(path)?;
         // Git clears away what is left of such a name.
         let passing = path.with_file_name(format!("tmp_obj_{}", random_id()));
         let mut made = || -> io::Result<()> {
-            let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
-            let mut file = File::from(self.open(&passing, flags)?);
+            let mut file = self.create(&passing)?;
             io::copy(from, &mut file)?;
             if is_synced {
                 file.sync_data()?;
@@ -126,6 +126,18 @@ impl Real {
             }
         };
         made().inspect_err(|_| _ = self.unlink(&passing))
+    }
+
+    fn create(&self, path: &Path) -> io::Result<File> {
+        let mut tries = 0;
+        loop {
+            self.make_way(path)?;
+            match self.open(path, OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL) {
+                // A `gc` of the person's removes directories that are empty.
+                Err(error) if crate::unchanged::is_missing(&error) && tries < MOST_TRIES => tries += 1,
+                opened => return Ok(opened?.into()),
+            }
+        }
     }
 
     /// The same by taking the file itself out of what commands wrote: for a repository that is theirs.

@@ -63,8 +63,6 @@ impl Places<'_> {
 /// What commands made of references.
 pub(super) struct Made {
     moves: Moves,
-    /// Of these, what was taken over before, or refused.
-    done: BTreeSet<String>,
     /// What is no reference.
     pub(super) odd: Vec<String>,
 }
@@ -74,7 +72,9 @@ pub(super) struct Made {
 pub(super) fn made(entries: &[&Entry], upper: &Upper, places: &Places<'_>, then: Option<&Refs>) -> io::Result<Made> {
     let (mut moves, mut odd, mut done) = (Moves::new(), Vec::new(), BTreeSet::new());
     let is_packed = |entry: &&&Entry| entry.path == Path::new("packed-refs");
-    let own_packed = match entries.iter().find(is_packed).map(|entry| entry.change) {
+    let packed_entry = entries.iter().find(is_packed);
+    let is_packed_anew = packed_entry.is_some_and(|entry| !entry.is_done);
+    let own_packed = match packed_entry.map(|entry| entry.change) {
         None => None,
         Some(Change::File) => Some(packed_in(Some(upper.read(Path::new("packed-refs"), MOST_PACKED)?))?),
         Some(Change::Removed) => Some(BTreeMap::new()),
@@ -83,6 +83,10 @@ pub(super) fn made(entries: &[&Entry], upper: &Upper, places: &Places<'_>, then:
     let real_packed = packed_in(places.real.read(Path::new("packed-refs"), MOST_PACKED)?)?;
     let packed = own_packed.as_ref().unwrap_or(&real_packed);
     let packed_value = |name: &str| packed.get(name).copied().map(Target::Object);
+    let gone_at = |name: &str| -> io::Result<BTreeSet<String>> {
+        let then = then.into_iter().flat_map(Refs::keys).filter(|other| Path::new(other).starts_with(name));
+        Ok(gone(places.real, Path::new(name))?.into_iter().chain(then.cloned()).collect())
+    };
     for entry in entries.iter().filter(|entry| !is_packed(entry)) {
         let Some(name) = entry.path.to_str() else {
             odd.push(entry.path.display().to_string());
@@ -91,6 +95,10 @@ pub(super) fn made(entries: &[&Entry], upper: &Upper, places: &Places<'_>, then:
         match entry.change {
             Change::File => match read(upper, name) {
                 Ok(target) => {
+                    // It may be in the place of a directory of others.
+                    for gone in gone_at(name)? {
+                        moves.entry(gone.clone()).or_insert_with(|| packed_value(&gone));
+                    }
                     moves.insert(name.to_owned(), Some(target));
                     if entry.is_done {
                         done.insert(name.to_owned());
@@ -100,9 +108,12 @@ pub(super) fn made(entries: &[&Entry], upper: &Upper, places: &Places<'_>, then:
                 Err(_) => odd.push(name.to_owned()),
             },
             Change::Removed | Change::Directory { is_new: true } => {
-                let then = then.into_iter().flat_map(Refs::keys).filter(|other| Path::new(other).starts_with(name));
-                for gone in gone(places.real, &entry.path)?.into_iter().chain(then.cloned()) {
+                for gone in gone_at(name)? {
                     moves.entry(gone.clone()).or_insert_with(|| packed_value(&gone));
+                    // What is packed now may be another value.
+                    if entry.is_done && !is_packed_anew {
+                        done.insert(gone);
+                    }
                 }
             }
             Change::Odd if !entry.is_done => odd.push(name.to_owned()),
@@ -118,10 +129,8 @@ pub(super) fn made(entries: &[&Entry], upper: &Upper, places: &Places<'_>, then:
             }
         }
     }
-    if let Some(then) = then {
-        moves.retain(|name, new| then.get(name) != new.as_ref());
-    }
-    Ok(Made { moves, done, odd })
+    moves.retain(|name, new| !done.contains(name) && then.is_none_or(|then| then.get(name) != new.as_ref()));
+    Ok(Made { moves, odd })
 }
 
 /// The names of the loose references that were at or below a path.
@@ -175,8 +184,6 @@ pub(super) struct Moved {
     pub(super) done: Moves,
     /// Somebody else moved them meanwhile, or holds their locks.
     pub(super) refused: Moves,
-    /// Of those, what was said before.
-    pub(super) said: BTreeSet<String>,
 }
 
 /// Moves references in the real repository. `was_changed` says of a path whether somebody else wrote there meanwhile, where it is not known what
@@ -189,7 +196,7 @@ pub(super) fn apply(
     was_changed: impl Fn(&Path) -> bool,
 ) -> io::Result<Moved> {
     let store = places.store();
-    let mut moved = Moved { said: made.done, ..Moved::default() };
+    let mut moved = Moved::default();
     let mut edits = Vec::new();
     for (name, new) in made.moves {
         let full = full_name(&name)?;
@@ -208,7 +215,7 @@ pub(super) fn apply(
             moved.refused.insert(name, new);
             continue;
         }
-        let expected = match now {
+        let expected = match now.clone() {
             Some(now) => PreviousValue::MustExistAndMatch(now),
             None => PreviousValue::MustNotExist,
         };
@@ -220,7 +227,7 @@ pub(super) fn apply(
             },
             None => Edit::Delete { expected, log: RefLog::AndReference },
         };
-        edits.push((name, new, RefEdit::new(full, change)));
+        edits.push((name, new, Step { edit: RefEdit::new(full, change), from: now }));
     }
     // What goes makes room for names below or above it.
     let (removed, set): (Vec<_>, Vec<_>) = edits.into_iter().partition(|(_, new, _)| new.is_none());
@@ -228,25 +235,40 @@ pub(super) fn apply(
         if part.is_empty() {
             continue;
         }
-        let all = part.iter().map(|(.., edit)| edit.clone()).collect::<Vec<_>>();
-        if commit(&store, all).is_ok() {
+        let all: Vec<&Step> = part.iter().map(|(.., step)| step).collect();
+        if commit(places, &all).is_ok() {
             moved.done.extend(part.into_iter().map(|(name, new, _)| (name, new)));
             continue;
         }
         // One that cannot be moved does not keep the others.
-        for (name, new, edit) in part {
-            match commit(&store, vec![edit]) {
-                Ok(()) => moved.done.insert(name, new),
-                Err(_) => moved.refused.insert(name, new),
-            };
+        for (name, new, step) in part {
+            // It may have been the one that was moved before another one could not be.
+            let is_done = || places.store().try_find(&step.edit.name).is_ok_and(|now| now.map(|now| now.target) == new);
+            let all = if commit(places, &[&step]).is_ok() || is_done() { &mut moved.done } else { &mut moved.refused };
+            all.insert(name, new);
         }
     }
     Ok(moved)
 }
 
-fn commit(store: &file::Store, edits: Vec<RefEdit>) -> io::Result<()> {
+/// One change of a reference, and the value that it is to have until then.
+struct Step {
+    edit: RefEdit,
+    from: Option<Target>,
+}
+
+fn commit(places: &Places<'_>, steps: &[&Step]) -> io::Result<()> {
     let failed = |error: gix_error::Error| io::Error::other(error.to_string());
+    let edits: Vec<RefEdit> = steps.iter().map(|step| step.edit.clone()).collect();
+    let store = places.store();
     let prepared = store.transaction().prepare(edits, PATIENCE, PATIENCE).map_err(failed)?;
+    // What is compared before each lock is held may have been packed, and moved, by then.
+    let now = places.store();
+    for Step { edit, from } in steps {
+        if now.try_find(&edit.name).map_err(failed)?.map(|found| found.target) != *from {
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
+    }
     prepared.commit(None).map(drop).map_err(failed)
 }
 
