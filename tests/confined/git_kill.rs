@@ -2,7 +2,7 @@
 
 use crate::git::{git, repository};
 use crate::rig::{Rig, Via};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::hash::{BuildHasher, RandomState};
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use toolcrib_tests::client::request;
 use toolcrib_tests::processes::kill;
-use toolcrib_tests::shell::command;
+use toolcrib_tests::shell::{command, declared};
 use toolcrib_tests::{Client, PATIENCE, is_long};
 
 /// Files of one commit: enough for the host to be killed while it takes them over.
@@ -47,17 +47,18 @@ fn commit(subject: &str) -> String {
 /// Sends a command to a host. Returns its answer; none when the host was killed before.
 fn answer(client: &mut Client, id: u64, text: &str) -> Option<Value> {
     let mut arguments = command(text);
-    let answer = ask(client, id, &arguments)?;
+    let answer = ask(client, id, "run_shell", &arguments)?;
     // A pane whose host was killed while it typed may wait for the rest for ever: then what the hint says works.
     if answer["error"]["kind"] == "busy" {
         arguments["pane"] = format!("other-{id}").into();
-        return ask(client, id, &arguments);
+        ask(client, id, "tmux-create-pane", &declared(json!({ "pane": arguments["pane"] })))?;
+        return ask(client, id, "run_shell", &arguments);
     }
     Some(answer)
 }
 
-fn ask(client: &mut Client, id: u64, arguments: &Value) -> Option<Value> {
-    client.write(request(id, "run_shell", arguments));
+fn ask(client: &mut Client, id: u64, tool: &str, arguments: &Value) -> Option<Value> {
+    client.write(request(id, tool, arguments));
     loop {
         let line = client.try_line("answer")?;
         let line: Value = serde_json::from_str(&line).expect("a whole line is JSON");

@@ -219,7 +219,7 @@ fn run_random(commands: Commands) {
     if let Ok(seed) = std::env::var(SEED) {
         return BOTH.into_iter().for_each(|via| run(via, commands, &[seed.parse().expect("a seed")]));
     }
-    let (first, half) = (first_seed(), if is_long() { 2_500 } else { 25 });
+    let (first, half) = (first_seed(), if is_long() { 2_500 } else { 13 });
     std::thread::scope(|scope| {
         for (via, begin) in BOTH.into_iter().zip([first, first + half]) {
             scope.spawn(move || {
