@@ -65,6 +65,7 @@ fn no_step_lets_a_file_be_made_setuid() {
 
 /// Programs that keep modes leave these bits out: a setuid file that was there, or lies in an archive, gets no second one.
 #[test]
+#[expect(clippy::disallowed_methods, reason = "what the person copies and packs")]
 fn copies_and_archives_bring_no_setuid_file() {
     for via in BOTH {
         let program = program(via);
