@@ -143,9 +143,11 @@ fn a_plain_command_leaves_the_next_nothing() {
 fn a_command_has_the_standard_variables_and_those_of_its_cell() {
     let mut rig = Rig::new(Via::Process);
     let (_, printed) = rig.run("env | cut -d= -f1 | LC_ALL=C sort | tr '\\n' ' '");
-    let proxies = "ALL_PROXY CARGO_HOME GOMODCACHE HOME HTTPS_PROXY HTTP_PROXY NO_PROXY PATH PWD TERM TOOLCRIB_CALL";
+    let git = "GIT_CONFIG_COUNT GIT_CONFIG_KEY_0 GIT_CONFIG_KEY_1 GIT_CONFIG_VALUE_0 GIT_CONFIG_VALUE_1";
+    let proxies = "GOMODCACHE HOME HTTPS_PROXY HTTP_PROXY NO_PROXY PATH PWD TERM TOOLCRIB_CALL";
     let rest = "XDG_CACHE_HOME all_proxy http_proxy https_proxy no_proxy npm_config_cache ";
-    assert_eq!(printed.replace("LANG ", "").replace("LC_ALL ", ""), format!("{proxies} {rest}"));
+    let expected = format!("ALL_PROXY CARGO_HOME {git} {proxies} {rest}");
+    assert_eq!(printed.replace("LANG ", "").replace("LC_ALL ", ""), expected);
 }
 
 /// C-05: where settings say so a command debugs what it started, and nothing else.
