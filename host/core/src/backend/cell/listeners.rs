@@ -47,7 +47,7 @@ impl Listeners {
     }
 }
 
-/// What git is told in a cell: it leaves cleaning up to the person's git, which alone removes objects. Else each commit left a process behind.
+/// Settings of git in a cell. Only the person's git cleans up: in a cell each commit would leave a process behind for that.
 const GIT: [(&str, &str); 2] = [("maintenance.auto", "false"), ("gc.auto", "0")];
 
 impl Profile {

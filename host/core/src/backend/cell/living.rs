@@ -230,7 +230,7 @@ impl Living {
         let keeper = Idle::keeper(&Cell::joining(profile, namespaces.clone())?.within(group.clone()))?;
         let keeper = Mutex::new(keeper);
         let is_mounted = mounted(pid)?;
-        // What the host before this one laid there is not laid there again.
+        // The host before this one has laid these.
         let covers = covers(profile, Some(&namespaces))?.into_iter().map(|cover| cover.over);
         let over = covers.filter(|over| is_mounted(&over.place) > 0).collect();
         let covered = Mutex::new(Covered { over, times: 0 });

@@ -163,7 +163,7 @@ impl Side<'_> {
         let (within, all): (Vec<_>, Vec<_>) = entries.iter().partition(|entry| is_within(&entry.path));
         let own: Vec<&Entry> = all.iter().copied().filter(|entry| !entry.is_done).collect();
         if !self.objects(&own, report) {
-            // What names them would name what is not there.
+            // A reference or an index would name an object that is missing.
             return;
         }
         self.modules(&within, report);

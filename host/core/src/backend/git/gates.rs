@@ -67,7 +67,7 @@ struct Gate {
 }
 
 impl Gate {
-    /// What was written is taken over.
+    /// Whether all that was written is taken over.
     fn has_nothing_new(&self) -> bool {
         let Generation { upper, done, .. } = &self.generation;
         let is_done = |entries: Vec<upper::Entry>| {
@@ -203,7 +203,7 @@ impl Gates {
         Bell::new(self.queue.as_ref()?)
     }
 
-    /// What was written is taken over.
+    /// Whether all that was written is taken over.
     pub(in crate::backend) fn has_nothing_new(&self) -> bool {
         self.gates.lock().iter().all(|gate| gate.closed.is_some() || gate.has_nothing_new())
     }
@@ -399,7 +399,7 @@ pub(in crate::backend) enum When {
     Between,
 }
 
-/// What becomes of a generation that was taken over.
+/// Whether a generation goes on after it was taken over.
 enum Taken {
     /// It shows what is there.
     GoesOn,
