@@ -21,10 +21,12 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How long nothing has to be written into git directories before it is taken over between calls.
 const QUIET: Duration = Duration::from_secs(1);
+/// How long a process that was just started may take to be there.
+const PATIENCE: Duration = Duration::from_secs(2);
 /// In the order in which they are entered: what comes after the first belongs to it.
 const KINDS: [&str; 6] = ["user", "ipc", "uts", "cgroup", "net", "mnt"];
 
@@ -34,7 +36,19 @@ pub(in crate::backend) struct Namespaces(pub(super) Vec<File>);
 impl Namespaces {
     /// Those of a process in a cell of this profile. One that has any of them in common with this process is in no such cell.
     fn of(profile: &Profile, pid: &str) -> io::Result<Self> {
-        let open = |process: &str, kind: &str| File::open(format!("/proc/{process}/ns/{kind}"));
+        let open = |process: &str, kind: &str| {
+            let path = format!("/proc/{process}/ns/{kind}");
+            let begin = Instant::now();
+            loop {
+                match File::open(&path) {
+                    // Until it has executed all that it does, its files are root's: this program's memory is nobody's to read.
+                    Err(error) if error.kind() == io::ErrorKind::PermissionDenied && begin.elapsed() < PATIENCE => {
+                        std::thread::sleep(Duration::from_millis(1));
+                    }
+                    opened => return opened.map_err(|error| io::Error::new(error.kind(), format!("{path}: {error}"))),
+                }
+            }
+        };
         let mut all = Vec::new();
         for kind in KINDS {
             let (theirs, ours) = (open(pid, kind)?, open("self", kind)?);
