@@ -37,8 +37,20 @@ fn a_built_in_tool_is_explained_by_the_defaults() {
     assert_eq!(clauses[1], ["shell", "asks", "a person is shown every command first", "tools.shell_confirm (default)"]);
     let (confined, last) = (&clauses[2..clauses.len() - 1], &clauses[clauses.len() - 1]);
     let decided = confined.iter().map(|clause| clause[3].trim_start_matches("confine.").trim_end_matches(" (default)"));
-    let settings =
-        ["mode", "floor", "write", "protect", "caches", "read", "hide", "network", "hosts", "ports", "unconfined"];
+    let settings = [
+        "mode",
+        "floor",
+        "write",
+        "protect",
+        "held",
+        "caches",
+        "read",
+        "hide",
+        "network",
+        "hosts",
+        "ports",
+        "unconfined",
+    ];
     assert_eq!(decided.collect::<Vec<_>>(), settings, "{clauses:?}");
     assert_eq!((last[1].as_str(), last[3].as_str()), ("denied", "tools.shell_denylist (default)"));
     let clauses = explain(&program, &[], "time");

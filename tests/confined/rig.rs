@@ -3,6 +3,7 @@
 use serde_json::Value;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
+use std::process::Output;
 use toolcrib_tests::shell::command;
 use toolcrib_tests::{Client, MOUNT, MOUNT_SETATTR, Program, Running};
 
@@ -115,6 +116,24 @@ impl Rig {
     /// The notices beside what a command printed.
     pub(crate) fn notices(&mut self, text: &str) -> String {
         self.result(text)["notices"].to_string()
+    }
+
+    /// What is held, as `toolcrib files held list` has it.
+    pub(crate) fn held(&self) -> Vec<Value> {
+        let listed = self.program.run(&["files", "held", "list", "--json"]);
+        serde_json::from_slice(&listed.stdout).unwrap_or_else(|error| panic!("{error}: {listed:?}"))
+    }
+
+    /// The only thing that is held.
+    pub(crate) fn only_held(&self) -> Value {
+        let mut held = self.held();
+        assert_eq!(held.len(), 1, "{held:?}");
+        held.remove(0)
+    }
+
+    /// Keeps or drops what is held: `toolcrib files held`.
+    pub(crate) fn decide(&self, what: &str, held: &Value) -> Output {
+        self.program.run(&["files", "held", what, held["id"].as_str().expect("an id")])
     }
 }
 

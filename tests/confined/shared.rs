@@ -65,6 +65,10 @@ fn what_comes_into_being_is_covered_before_the_next_command() {
             // What the next command would be started by, which was there before.
             eventually("a spare", || idle(&rig, "spare").len() == 1);
         }
+        if via == Via::Pane {
+            // While something runs there, what is made is a command's. The shell of the pane comes to rest first.
+            std::thread::sleep(std::time::Duration::from_millis(500));
+        }
         rig.program.write("home/.aws/credentials", "# private\n");
         rig.program.write("work/.envrc", "true\n");
         let _socket = UnixListener::bind(home.join("socket")).expect("a socket");

@@ -63,7 +63,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         }
         What::Drop(which) => {
             let held = find(&all, which)?;
-            shelf.forget(held).map_err(|error| cannot(&dirs.state, &error))?;
+            shelf.drop(held).map_err(|error| cannot(&dirs.state, &error))?;
             print(&format!("dropped: {}\n", file(held)))
         }
     }
@@ -95,7 +95,7 @@ fn list(all: &[Held], as_json: bool) -> Result<ExitCode, Failure> {
     let mut table = Table::new(&["id", "file", "why it is held", "since"]);
     for held in all {
         let since = humantime::format_rfc3339_seconds(UNIX_EPOCH + Duration::from_secs(held.since)).to_string();
-        table.row([held.id.as_str(), &file(held), &held.what, &since]);
+        table.row([held.short(), &file(held), &held.what, &since]);
     }
     table.print()
 }

@@ -26,7 +26,7 @@ mod variables;
 mod vetting;
 
 pub use allowlist::Allowlist;
-pub use confine::{CellNetwork, Confine, ConfineFloor, ConfineMode, PROXY_PORT, Unconfined, WORKSPACE};
+pub use confine::{CellNetwork, Confine, ConfineFloor, ConfineMode, HeldFiles, PROXY_PORT, Unconfined, WORKSPACE};
 pub use embeddings::Embeddings;
 pub use hosts::{HostList, HostPattern};
 pub use layers::{Origins, PolicySource, Settings, Sources};

@@ -15,6 +15,7 @@ use crate::text::id::random_id;
 use rustix::fs::{Access, AtFlags, FileType, Mode, OFlags, RenameFlags, ResolveFlags, Stat, StatxFlags, Uid, makedev};
 use rustix::io::Errno;
 use rustix::path::Arg;
+use sha2::{Digest, Sha256};
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -508,6 +509,17 @@ pub(crate) fn check_obeyed(file: &File, path: &Path) -> io::Result<()> {
 /// [`Foreign`] in what the error holds, or what the system says; either names the path.
 pub(crate) fn open_of_root(path: &Path) -> io::Result<File> {
     open_stepwise(path, check_root)
+}
+
+/// The digest of all that is read.
+pub(crate) fn sha256(mut from: impl Read) -> io::Result<[u8; 32]> {
+    let (mut digest, mut piece) = (Sha256::new(), vec![0; 64 << 10]);
+    loop {
+        match from.read(&mut piece)? {
+            0 => return Ok(digest.finalize().into()),
+            read => digest.update(&piece[..read]),
+        }
+    }
 }
 
 /// Opens what lies below a directory, by a way that follows no link and leads out of neither the directory nor its file system.

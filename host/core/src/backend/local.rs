@@ -3,14 +3,15 @@
 //! Starting is `spawn.rs`, the process tree `tree.rs`, the environment `environment.rs`, files `files.rs`.
 
 use super::cell::{
-    self, Bwrap, Cell, Domain, Group, Joined, Listeners, Living, Means, Met, Namespaces, Profile, Visit, Walls,
+    self, Activity, Bwrap, Cell, Domain, Group, Joined, Listeners, Living, Means, Met, Namespaces, Profile, Visit,
+    Walls,
 };
 use super::environment::Environment;
 use super::sealed::{Sealed, SealedPrograms};
 use super::spawn::CellEnd;
 use super::{
-    Backend, Before, Entry, Facts, FileText, Input, Listing, Process, ProcessEvent, ProcessSpec, TmuxThere,
-    environment, files, finish, spawn, tree, watcher,
+    Active, Backend, Before, Entry, Facts, FileText, Input, Listing, Process, ProcessEvent, ProcessSpec, TmuxThere,
+    environment, files, finish, git, spawn, tree, watcher,
 };
 use crate::config::CellNetwork;
 use crate::disk::OwnDir;
@@ -25,7 +26,7 @@ use rustix::event::{PollFd, PollFlags};
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use rustix::fs::OFlags;
 use rustix::process::{WaitId, WaitIdOptions};
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, Seek, Write};
@@ -67,6 +68,8 @@ pub struct Local {
     tried: Mutex<HashMap<String, Tried>>,
     /// The cells that commands join, by the digests of their profiles.
     living: Mutex<HashMap<String, Arc<Living>>>,
+    /// The user namespaces of all that there were.
+    users: Arc<Mutex<BTreeSet<u64>>>,
     /// Their cgroups, where their memory is bounded. They go after the cells, when there are too many.
     groups: Mutex<HashMap<String, Arc<Group>>>,
     sealed: Arc<SealedPrograms>,
@@ -91,6 +94,7 @@ impl Local {
             environment,
             tried: Mutex::default(),
             living: Mutex::default(),
+            users: Arc::default(),
             groups: Mutex::default(),
             sealed: Arc::default(),
         }
@@ -155,6 +159,7 @@ impl Local {
             Some(Err(_)) | None => Living::make(profile, group, own.as_ref())?,
         };
         let living = Arc::new(living);
+        self.users.lock().insert(living.user()?);
         living.attend();
         if all.len() >= MOST_CELLS {
             all.clear();
@@ -168,7 +173,7 @@ impl Local {
         if profile.write.is_empty() {
             return None;
         }
-        let own = OwnDir::open(&self.facts.own).and_then(|own| own.below("git"));
+        let own = OwnDir::open(&self.facts.own).and_then(|own| own.below(git::ROOMS));
         own.and_then(|own| own.below(&self.facts.workspace.digest())).ok()
     }
 
@@ -249,6 +254,11 @@ impl Backend for Local {
 
     fn cell(&self, profile: &Profile, found: Option<&str>) -> Result<String, String> {
         self.address(profile, found).map_err(|error| error.to_string())
+    }
+
+    fn activity(&self) -> Option<Active> {
+        let users = self.users.clone();
+        Some(Arc::new(move || Activity::of(&users.lock())))
     }
 
     fn visit(&self, profile: &Profile) -> Result<Option<Visit>, String> {

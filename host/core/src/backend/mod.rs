@@ -36,7 +36,7 @@ use crate::policy::files::{Expected, Place, ReadPath, Resolved, Surroundings, Wa
 use crate::secrets::Value;
 use crate::workspace::Workspace;
 use async_trait::async_trait;
-use cell::{Listeners, Met, Profile, Visit};
+use cell::{Activity, Listeners, Met, Profile, Visit};
 use futures_util::future::BoxFuture;
 use sealed::Sealed;
 use std::ffi::OsString;
@@ -52,6 +52,9 @@ pub(crate) fn uptime() -> Duration {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
     Duration::new(now.tv_sec.unsigned_abs(), u32::try_from(now.tv_nsec).unwrap_or_default())
 }
+
+/// What tells how much ran in cells so far; none where it cannot.
+pub type Active = Arc<dyn Fn() -> Option<Activity> + Send + Sync>;
 
 /// A place where tools act.
 #[async_trait]
@@ -147,6 +150,11 @@ pub trait Backend: Send + Sync {
     /// Why there is no cell.
     fn visit(&self, _: &Profile) -> Result<Option<Visit>, String> {
         Ok(None)
+    }
+
+    /// Tells whether what runs in cells has run between two moments; none where that cannot be told.
+    fn activity(&self) -> Option<Active> {
+        None
     }
 
     /// What waits for the connections of the cell that commands of this profile join; none where that was handed out, or another host has it.

@@ -9,6 +9,7 @@ use crate::envelope::{Failure, Kind};
 use crate::kept_output::Captured;
 use crate::leaks::Exit;
 use crate::policy::files::{FilesGrant, New, ReadPath, Resolved, Wanted, WritePath, normal};
+use crate::policy::held;
 use crate::sandbox::State;
 use serde_json::json;
 use sha2::{Digest, Sha256};
@@ -208,6 +209,7 @@ impl State {
         };
         let admitted = self.confirmed("write", &path, &grant, wanted, New::Content(&content)).await?;
         let bytes = content.len() as u64;
+        held::admit(&*self.scope.backend, admitted.as_path(), &content).await;
         self.scope.backend.write(&admitted, content).await?;
         self.scope.touch_state();
         Ok(bytes)

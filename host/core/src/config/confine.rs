@@ -25,6 +25,11 @@ pub struct Confine {
     /// What they cannot write in each of these directories, where it exists.
     #[serde(deserialize_with = "paths_below")]
     pub protect: Vec<String>,
+    /// What of that which commands make, and which acts by itself, is held until a person says yes.
+    pub held: HeldFiles,
+    /// Names that are not held.
+    #[serde(deserialize_with = "paths_below")]
+    pub keep: Vec<String>,
     /// What network they have.
     pub network: CellNetwork,
     /// The hosts that they may reach by [`CellNetwork::Egress`].
@@ -53,6 +58,20 @@ pub const PROXY_PORT: u16 = 3128;
 
 /// What stands for the workspace in lists of directories.
 pub const WORKSPACE: &str = ".";
+
+/// What is held of what commands make; each has those before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum HeldFiles {
+    /// Nothing: it is told.
+    None,
+    /// What acts when somebody enters the directory, opens it, or types a git command.
+    Opens,
+    /// What agents take for their user's word.
+    Words,
+    /// What package managers and builds obey.
+    All,
+}
 
 /// Whether commands run confined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

@@ -84,6 +84,8 @@ const CONFIRM: Rule = Stricter(&["never", "runs-later", "outside", "always"]);
 const MODE: Rule = Stricter(&["off", "auto", "required"]);
 const FLOOR: Rule = Stricter(&["partial", "full"]);
 const NETWORK: Rule = Stricter(&["full", "egress", "none"]);
+/// What of that which commands make is held.
+const HELD: Rule = Stricter(&["none", "opens", "words", "all"]);
 /// What is on disk before a change of the store counts as made.
 const SYNC: Rule = Stricter(&["normal", "full"]);
 /// Whether a person may let one out.
@@ -130,6 +132,8 @@ pub(super) const RULES: &[(&str, Rule, When)] = &[
     ("confine.hide", Places, EachTime),
     ("confine.caches", Intersect, EachTime),
     ("confine.protect", Union, EachTime),
+    ("confine.held", HELD, EachTime),
+    ("confine.keep", Intersect, EachTime),
     ("confine.network", NETWORK, EachTime),
     ("confine.hosts", Hosts, EachTime),
     ("confine.ports", Intersect, EachTime),

@@ -3,16 +3,15 @@
 //! `shell.rs` decides whether a person is asked, `backend/cell/` makes the cell.
 
 mod ladder;
-mod made;
 mod mounts;
 mod signs;
 
-pub(crate) use made::{Look, Watch};
 pub(crate) use signs::Notices;
 
 use super::Policy;
 use super::connections::Reachable;
 use super::files::{Protected, canonical};
+use super::held::{Rules, Watch};
 use crate::backend::cell::{Cache, Means, MountPoint, Profile, RESOLVER};
 use crate::backend::{Backend, Facts};
 use crate::config::{
@@ -183,6 +182,8 @@ pub(crate) struct Confine {
     reachable: Arc<Reachable>,
     /// What is protected below each directory that can be written.
     names: Arc<Vec<String>>,
+    /// What is not held.
+    keep: Arc<Vec<String>>,
     watch: Arc<Watch>,
     /// The toolset whose policy this is, and its mounts.
     toolset: Option<String>,
@@ -218,6 +219,7 @@ impl Confine {
             remedies: config.remedies(),
             reachable: Arc::new(Reachable::new(config)),
             names: Arc::new(settings.protect.clone()),
+            keep: Arc::new(settings.keep.clone()),
             watch,
             toolset: toolset.map(str::to_owned),
             mounts: mounts::of(config, toolset)?,
@@ -386,6 +388,11 @@ impl Confine {
         let programs = self.programs.iter().filter(|entry| write.iter().any(|root| entry.starts_with(root)));
         let named = write.iter().flat_map(|root| self.names.iter().map(|name| root.join(name)));
         Ok(named.chain(programs.cloned()).collect())
+    }
+
+    /// What of that which commands make is held.
+    pub(crate) fn rules(&self, facts: &Facts) -> Arc<Rules> {
+        Arc::new(Rules::new(self.settings.held, &self.keep, &self.names, facts))
     }
 
     /// What is known of what commands made.

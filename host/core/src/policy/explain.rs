@@ -20,8 +20,8 @@ use super::vetting::Vetted;
 use super::{Grants, Policy};
 use crate::capability::Capability;
 use crate::config::{
-    Allowlist, CellNetwork, ConfineFloor, ConfineMode, FilesConfirm, HostList, LeakAction, LeakGate, LockMode, Origin,
-    Part, ProgramSection, Settings, Template, Unconfined, UpstreamConfirm, WORKSPACE,
+    Allowlist, CellNetwork, Confine, ConfineFloor, ConfineMode, FilesConfirm, HeldFiles, HostList, LeakAction,
+    LeakGate, LockMode, Origin, Part, ProgramSection, Settings, Template, Unconfined, UpstreamConfirm, WORKSPACE,
 };
 use crate::envelope::Failure;
 use crate::tools::manifest::Manifest;
@@ -29,6 +29,21 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
+
+/// What is held of what commands make.
+fn held(confine: &Confine) -> (&'static str, String, &'static str) {
+    let opens = "what acts when somebody enters the directory, opens it or types a git command";
+    let kept = listed(&confine.keep, "nothing");
+    let held = match confine.held {
+        HeldFiles::None => {
+            return ("allowed", "what they make that acts by itself is told, and not held".into(), "confine.held");
+        }
+        HeldFiles::Opens => opens.to_owned(),
+        HeldFiles::Words => format!("{opens}, and what agents take for their user's word"),
+        HeldFiles::All => format!("{opens}, what agents take for their user's word, and what builds obey"),
+    };
+    ("asks", format!("what they make is held until a person says yes: {held}; but for: {kept}"), "confine.held")
+}
 
 /// One line of the answer.
 pub struct Clause {
@@ -350,6 +365,7 @@ impl Policy {
             ("allowed", floor.into(), "confine.floor"),
             ("allowed", format!("confined commands write below: {written}"), "confine.write"),
             ("denied", format!("they cannot write there: {}", listed(&confine.protect, "nothing")), "confine.protect"),
+            held(confine),
             ("allowed", format!("they write into copies of: {}", listed(&caches, "nothing")), "confine.caches"),
             ("allowed", read, "confine.read"),
             ("denied", format!("they cannot read: {hidden}"), "confine.hide"),

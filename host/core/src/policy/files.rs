@@ -14,7 +14,8 @@ mod protected;
 pub(crate) use ask::{New, Reason};
 pub use credentials::{CREDENTIALS, Class};
 pub use host::HostReads;
-pub use later::{LATER, Later, Surroundings};
+pub use later::{Acting, LATER, Later, Surroundings};
+pub(crate) use later::{ends_with, obeyed_by_name};
 pub(crate) use protected::Protected;
 
 use super::rights::PluginRights;

@@ -5,10 +5,11 @@
 
 use super::interpreter::interpreters;
 use crate::config::UpstreamSection;
+use crate::disk;
 use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
-use std::io::{self, Read};
+use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
@@ -108,17 +109,11 @@ fn add(tree: &mut Sha256, root: &Path, below: &Path, deep: usize, left: &mut usi
 fn sha256(path: &Path) -> io::Result<[u8; 32]> {
     let told = |error: io::Error| io::Error::new(error.kind(), format!("`{}`: {error}", path.display()));
     // A FIFO in the file's place must not keep us waiting.
-    let mut file = File::options().read(true).custom_flags(libc::O_NONBLOCK).open(path).map_err(told)?;
+    let file = File::options().read(true).custom_flags(libc::O_NONBLOCK).open(path).map_err(told)?;
     if !file.metadata().map_err(told)?.is_file() {
         return Err(told(io::Error::other("it is not a regular file")));
     }
-    let (mut digest, mut piece) = (Sha256::new(), vec![0; 64 << 10]);
-    loop {
-        match file.read(&mut piece).map_err(told)? {
-            0 => return Ok(digest.finalize().into()),
-            read => digest.update(&piece[..read]),
-        }
-    }
+    disk::sha256(file).map_err(told)
 }
 
 #[cfg(test)]

@@ -57,7 +57,10 @@ impl Cover {
 /// What has to lie over places in a cell of this profile, in this order. `cell` is the one that a command joins; none where nothing has run in
 /// it yet.
 pub(super) fn covers(profile: &Profile, cell: Option<&Namespaces>) -> io::Result<Vec<Cover>> {
-    let mut covers = protected(&profile.write, &profile.protect);
+    let found = profile.git();
+    // What git checks out comes and goes: `policy/held/` puts back what else changes it.
+    let protect: Vec<_> = profile.protect.iter().filter(|place| !found.tracks(place)).cloned().collect();
+    let mut covers = protected(&profile.write, &protect);
     covers.extend(git(profile));
     covers.extend(doors::covers(profile, cell));
     // Last: it may lie in a directory that can be written.

@@ -271,11 +271,21 @@ impl Living {
         })
     }
 
+    /// What tells its processes from others.
+    pub(in crate::backend) fn user(&self) -> io::Result<u64> {
+        self.namespaces.user()
+    }
+
     /// A call begins whose commands run in it.
     pub(in crate::backend) fn visit(self: Arc<Self>, profile: &Profile) -> Option<Visit> {
         let gates = self.gates.as_ref()?;
         if self.calls.fetch_add(1, Ordering::AcqRel) == 0 {
-            gates.begin(&profile.git(), &self.namespaces);
+            let found = profile.git();
+            // What has directories only be read goes below a gate.
+            if gates.has_new(&found) {
+                let _ = self.cover(profile);
+            }
+            gates.begin(&found, &self.namespaces);
         }
         Some(Visit(self))
     }

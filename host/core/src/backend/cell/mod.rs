@@ -9,6 +9,7 @@
 //! Where the system does not let this program make namespaces, bubblewrap may be let (`bwrap.rs`), or Landlock bounds what it can
 //! (`domain.rs`); `means.rs` names which of these it is.
 
+mod activity;
 mod bwrap;
 mod cgroup;
 mod domain;
@@ -24,6 +25,7 @@ mod steps;
 mod system;
 mod users;
 
+pub use activity::Activity;
 pub(super) use bwrap::Bwrap;
 pub(super) use cgroup::{Group, enter, how_to_enter, leave};
 pub use cgroup::{Met, can_bound_memory};

@@ -6,6 +6,7 @@
 
 use super::config::{self, Rules};
 use super::fresh::{self, Leads};
+use super::had::{self, Additions};
 use super::parts::{Part, is_state, part};
 use super::real::Real;
 use super::refs::{self, Places, Refs};
@@ -133,6 +134,8 @@ pub(super) struct Side<'s> {
     /// Git directories that have gates.
     pub(super) gated: &'s [PathBuf],
     pub(super) begun: &'s dyn Begun,
+    /// Where it is noted what is added; none where commands made all of it, which is noted as a whole.
+    pub(super) additions: Option<&'s Additions>,
 }
 
 /// What the real directory was like when the command began, by paths in the gate.
@@ -200,6 +203,14 @@ impl Side<'_> {
         let mut packs: Vec<_> = of(Part::Pack).collect();
         // What makes a pack count comes last.
         packs.sort_by_key(|entry| entry.path.extension().is_some_and(|kind| kind == "idx"));
+        let noted = self.note(of(Part::Object), &packs);
+        let indexes = match noted {
+            Ok(indexes) => indexes,
+            Err(error) => {
+                self.tell(Path::new("objects"), error, report);
+                return false;
+            }
+        };
         for entry in of(Part::Object).chain(packs) {
             if self.real.has(&entry.path) {
                 continue;
@@ -216,7 +227,43 @@ impl Side<'_> {
                 return false;
             }
         }
+        if let Err(error) = self.note_again(indexes) {
+            self.tell(Path::new("objects"), error, report);
+        }
         true
+    }
+
+    /// Notes which objects are about to be added; returns the indexes of packs by which it is known.
+    fn note<'e>(
+        &self,
+        loose: impl Iterator<Item = &'e &'e Entry>,
+        packs: &[&&Entry],
+    ) -> io::Result<Vec<(PathBuf, Vec<u8>)>> {
+        let Some(additions) = self.additions else { return Ok(Vec::new()) };
+        let is_new = |entry: &&&Entry| !self.real.has(&entry.path);
+        let mut objects: Vec<_> = loose.filter(is_new).filter_map(|entry| had::loose(&entry.path)).collect();
+        let mut indexes = Vec::new();
+        for index in packs.iter().filter(|entry| entry.path.extension().is_some_and(|kind| kind == "idx")) {
+            if !self.real.has(&index.path) {
+                let bytes = self.upper.read(&index.path, MOST_INDEX)?;
+                objects.extend(had::missing(self.real, had::packed(&bytes)?));
+                indexes.push((index.path.clone(), bytes));
+            }
+        }
+        additions.note(self.path, &objects)?;
+        Ok(indexes)
+    }
+
+    /// Notes again what somebody changed between the look and the end.
+    fn note_again(&self, indexes: Vec<(PathBuf, Vec<u8>)>) -> io::Result<()> {
+        let Some(additions) = self.additions else { return Ok(()) };
+        for (path, bytes) in indexes {
+            match self.real.read(&path, MOST_INDEX)? {
+                Some(now) if now != bytes => additions.note(self.path, &had::packed(&now)?)?,
+                Some(_) | None => {}
+            }
+        }
+        Ok(())
     }
 
     /// Repositories of submodules, each by the same rules.
@@ -326,6 +373,7 @@ impl Side<'_> {
                 tree: tree.as_deref(),
                 gated: self.gated,
                 begun: self.begun,
+                additions: self.additions,
             };
             if is_new && common.is_none() {
                 // Git takes what has none of these for no repository.

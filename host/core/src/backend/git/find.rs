@@ -3,10 +3,12 @@
 //! Git finds one by a directory or a file `.git`, and takes any directory that looks like a repository for one. What is looked for is
 //! what git would obey: each of these in the directories that commands write, and those outside to which files of the person's lead.
 
+use super::fresh;
 use crate::backend::cell::Which;
+use crate::policy::files::obeyed_by_name;
 use gix_hash::Kind;
 use rustix::fs::{Dir, FileType};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::fs::{Metadata, metadata, symlink_metadata};
 use std::io;
@@ -37,6 +39,8 @@ pub(crate) struct Found {
     pub(crate) directories: Vec<GitDir>,
     /// Files that lead to git directories.
     pub(crate) links: Vec<PathBuf>,
+    /// What git has in a working tree of what acts by its name: it comes and goes with what is checked out.
+    pub(super) tracked: BTreeSet<PathBuf>,
     /// There are more directories than are looked through.
     pub(crate) is_cut: bool,
 }
@@ -50,19 +54,25 @@ pub(crate) fn directory(place: &Path) -> Option<GitDir> {
 
 /// Looks through directories that commands write.
 pub(crate) fn find(roots: &[PathBuf]) -> Found {
-    let mut search = Search { roots, directories: BTreeMap::new(), links: Vec::new(), left: MOST_DIRECTORIES };
+    let (directories, links, tracked) = (BTreeMap::new(), Vec::new(), BTreeSet::new());
+    let mut search = Search { roots, directories, links, tracked, left: MOST_DIRECTORIES };
     for root in roots {
         search.below(root);
     }
-    let Search { directories, links, left, .. } = search;
+    let Search { directories, links, tracked, left, .. } = search;
     let mut directories: Vec<GitDir> = directories.into_values().collect();
     for directory in directories.iter_mut().filter(|directory| directory.closed.is_none()).skip(MOST_GATES) {
         directory.closed = Some(format!("{MOST_GATES} other repositories have a gate already"));
     }
-    Found { directories, links, is_cut: left == 0 }
+    Found { directories, links, tracked, is_cut: left == 0 }
 }
 
 impl Found {
+    /// Whether git has what is at a place, or something below it.
+    pub(crate) fn tracks(&self, place: &Path) -> bool {
+        self.tracked.range(place.to_owned()..).next().is_some_and(|found| found.starts_with(place))
+    }
+
     /// What was found is what there is, as far as a look at each of them tells; nothing tells of one that is new deep below.
     pub(crate) fn holds(&self, roots: &[PathBuf]) -> bool {
         let is_same = |found: &GitDir| symlink_metadata(&found.path).is_ok_and(|now| Which::of(&now) == found.which);
@@ -79,6 +89,7 @@ struct Search<'s> {
     roots: &'s [PathBuf],
     directories: BTreeMap<PathBuf, GitDir>,
     links: Vec<PathBuf>,
+    tracked: BTreeSet<PathBuf>,
     left: usize,
 }
 
@@ -99,7 +110,10 @@ impl Search<'_> {
             for entry in listed.flatten() {
                 let name = OsStr::from_bytes(entry.file_name().to_bytes());
                 match entry.file_type() {
-                    FileType::Directory if name == ".git" => self.add(&at.join(name)),
+                    FileType::Directory if name == ".git" => {
+                        self.add(&at.join(name));
+                        self.tracked.extend(tracked(&at, &at.join(name)));
+                    }
                     FileType::Directory if name != "." && name != ".." => inner.push(at.join(name)),
                     FileType::RegularFile | FileType::Symlink if name == ".git" => self.link(&at, root),
                     FileType::RegularFile if name == "HEAD" => has_head = true,
@@ -125,6 +139,7 @@ impl Search<'_> {
     fn link(&mut self, at: &Path, root: &Path) {
         let link = at.join(".git");
         let Some(git) = leads_to(&link) else { return self.links.push(link) };
+        self.tracked.extend(tracked(at, &git));
         let common = common_dir(&git);
         let roots = self.roots;
         let is_within = |path: &Path| roots.iter().any(|root| path.starts_with(root));
@@ -151,6 +166,61 @@ impl Search<'_> {
     }
 }
 
+/// What acts by its name of that which git has in a working tree.
+fn tracked(tree: &Path, git: &Path) -> Vec<PathBuf> {
+    let paths = std::fs::read(git.join("index")).ok().and_then(|index| fresh::paths(&index, |_| true).ok());
+    let acts = |path: &PathBuf| path.ancestors().any(|above| obeyed_by_name(above).is_some());
+    paths.into_iter().flatten().filter(acts).map(|path| tree.join(path)).collect()
+}
+
+/// Files and directories outside of git directories that the settings of these roots' repositories and of the user have git obey: hooks, and
+/// settings that are included.
+pub(crate) fn obeyed(roots: &[PathBuf], home: &Path) -> Vec<PathBuf> {
+    let mut all = Vec::new();
+    for root in roots {
+        let Some(git) = repository_of(&root.join(".git")) else { continue };
+        let own = git.join("config");
+        let of_user = [home.join(".gitconfig"), home.join(".config/git/config")];
+        for file in of_user.iter().chain([&own]) {
+            let Some(settings) = std::fs::read(file).ok().and_then(|bytes| super::config::parse(&bytes).ok()) else {
+                continue;
+            };
+            for (key, values) in super::config::values(&settings) {
+                // A hook is looked for at the top of the working tree, and what is included beside what includes it.
+                let key = key.to_string();
+                let is_include = ["include.", "includeif."].iter().any(|section| key.starts_with(section));
+                let beside = match is_include && key.ends_with(".path") {
+                    true => file.parent().unwrap_or(home),
+                    false if key == "core.hookspath" => root,
+                    false => continue,
+                };
+                all.extend(values.iter().map(|value| beside.join(path(value, home))));
+            }
+        }
+    }
+    let is_below = |path: &PathBuf| roots.iter().any(|root| path.starts_with(root) && path != root);
+    all.into_iter().filter_map(|path| clean(&path)).filter(is_below).collect()
+}
+
+/// A path as settings of git have it.
+fn path(value: &bstr::BString, home: &Path) -> PathBuf {
+    let path = Path::new(OsStr::from_bytes(value));
+    path.strip_prefix("~").map_or_else(|_| path.to_owned(), |below| home.join(below))
+}
+
+/// A path without `..`, by its names alone: what it leads to may not be there yet.
+fn clean(path: &Path) -> Option<PathBuf> {
+    let mut clean = PathBuf::new();
+    for part in path.components() {
+        match part {
+            std::path::Component::ParentDir => _ = clean.pop().then_some(())?,
+            std::path::Component::CurDir => {}
+            part => clean.push(part),
+        }
+    }
+    Some(clean)
+}
+
 /// Whether git takes a directory for a repository; see gitrepository-layout(5).
 pub(crate) fn is_repository(path: &Path) -> bool {
     path.join("objects").is_dir() && path.join("refs").is_dir() && path.join("HEAD").exists()
@@ -159,6 +229,12 @@ pub(crate) fn is_repository(path: &Path) -> bool {
 /// Whether it is one, or that of a linked working tree.
 fn is_git_dir(path: &Path) -> bool {
     is_repository(path) || path.join("commondir").is_file() && path.join("HEAD").exists()
+}
+
+/// The repository to which the `.git` of a working tree leads.
+pub(super) fn repository_of(link: &Path) -> Option<PathBuf> {
+    let git = if symlink_metadata(link).ok()?.is_dir() { link.canonicalize().ok()? } else { leads_to(link)? };
+    Some(common_dir(&git))
 }
 
 /// Where a `.git` file or link leads.

@@ -33,6 +33,11 @@ pub(super) fn gitlinks(index: &[u8]) -> io::Result<BTreeSet<PathBuf>> {
     if index.is_empty() || memchr::memmem::find(index, &GITLINK).is_none() {
         return Ok(BTreeSet::new());
     }
+    paths(index, |entry| entry.mode == Mode::COMMIT)
+}
+
+/// The paths of an index, of such entries.
+pub(super) fn paths(index: &[u8], is_one: impl Fn(&gix_index::Entry) -> bool) -> io::Result<BTreeSet<PathBuf>> {
     let odd = |error: gix_error::Error| io::Error::new(io::ErrorKind::InvalidData, error.to_string());
     let options = gix_index::decode::Options {
         thread_limit: Some(1),
@@ -40,9 +45,8 @@ pub(super) fn gitlinks(index: &[u8]) -> io::Result<BTreeSet<PathBuf>> {
         ..gix_index::decode::Options::default()
     };
     let (state, _) = State::from_bytes(index, FileTime::zero(), Kind::Sha1, options).map_err(odd)?;
-    let is_link = |entry: &&gix_index::Entry| entry.mode == Mode::COMMIT;
     let path = |entry: &gix_index::Entry| PathBuf::from(OsStr::from_bytes(entry.path(&state)));
-    Ok(state.entries().iter().filter(is_link).map(path).collect())
+    Ok(state.entries().iter().filter(|entry| is_one(entry)).map(path).collect())
 }
 
 /// Nothing was there when a command began that has made all of it.
@@ -185,6 +189,7 @@ pub(super) fn make_anew(tree: &Path, path: &Path, write: &[PathBuf], report: &mu
             tree: None,
             gated: &[],
             begun: &Never,
+            additions: None,
         };
         side.apply(&upper.entries()?, report);
         rustix::fs::renameat_with(&above, &new, &above, ".git", RenameFlags::NOREPLACE)?;

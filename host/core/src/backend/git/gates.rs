@@ -7,6 +7,7 @@ use super::apply::{Act, Report, Side};
 use super::bell::Bell;
 use super::find::{self, Found, GitDir};
 use super::fresh;
+use super::had::Additions;
 use super::moment::Moment;
 use super::parts;
 use super::real::Real;
@@ -48,6 +49,7 @@ pub(in crate::backend) struct Gates {
     inside: Mutex<Option<OwnedFd>>,
     gates: Mutex<Vec<Gate>>,
     write: Vec<PathBuf>,
+    additions: Additions,
     /// Tells that something was written.
     queue: Option<OwnedFd>,
     /// What is to be told by the next call that ends.
@@ -94,7 +96,8 @@ impl Gates {
         let room = own.below(&name)?;
         let lock = room.create(LOCK)?;
         rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive)?;
-        let mut untold = take_up(own, found, write);
+        let additions = Additions::beside(own)?;
+        let mut untold = take_up(own, found, write, &additions);
         if found.is_cut {
             untold.told.push(
                 "there are more directories here than are looked through for repositories: not all have a gate".into(),
@@ -107,11 +110,19 @@ impl Gates {
             inside: Mutex::default(),
             gates: Mutex::default(),
             write: write.to_vec(),
+            additions,
             queue: init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK).ok(),
             untold: Mutex::new(untold),
         };
         gates.follow(found);
         Ok(gates)
+    }
+
+    /// Whether something was found that has no gate yet, and could have one.
+    pub(in crate::backend) fn has_new(&self, found: &Found) -> bool {
+        let gates = self.gates.lock();
+        let is_new = |found: &&GitDir| !gates.iter().any(|gate| gate.directory.which == found.which);
+        found.directories.iter().filter(|directory| directory.closed.is_none()).any(|found| is_new(&found))
     }
 
     /// Has gates for what was found, and no others. Returns whether there are new ones, which are to be mounted.
@@ -247,14 +258,17 @@ impl Gates {
             if let Some(mut last) = gate.last.take() {
                 let Gate { directory, real, .. } = &*gate;
                 let (generation, begun) = (&mut last.0, &mut last.1);
-                Taking { directory, real, begun, write: &self.write, gated: &gated }.take_over(generation, all);
+                Taking { directory, real, begun, write: &self.write, gated: &gated, additions: &self.additions }
+                    .take_over(generation, all);
                 self.remove(&generation.name);
             }
             if gate.generation.upper.is_untouched() {
                 continue;
             }
             let Gate { directory, real, begun, generation, .. } = gate;
-            let taken = Taking { directory, real, begun, write: &self.write, gated: &gated }.take_over(generation, all);
+            let taken =
+                Taking { directory, real, begun, write: &self.write, gated: &gated, additions: &self.additions }
+                    .take_over(generation, all);
             let is_renewed = match (taken, when) {
                 (_, When::Among) => false,
                 (Taken::GoesOn, When::Last) => false,
@@ -317,7 +331,7 @@ impl Gates {
             let last = last.iter_mut().map(|(generation, begun)| (generation, begun));
             for (generation, begun) in last.chain([(generation, begun)]) {
                 if !generation.upper.is_untouched() {
-                    Taking { directory, real, begun, write: &self.write, gated: &gated }
+                    Taking { directory, real, begun, write: &self.write, gated: &gated, additions: &self.additions }
                         .take_over(generation, &mut all);
                 }
             }
@@ -334,12 +348,13 @@ struct Taking<'t> {
     write: &'t [PathBuf],
     /// All git directories that have gates.
     gated: &'t [PathBuf],
+    additions: &'t Additions,
 }
 
 impl Taking<'_> {
     /// Takes over what was written in a generation since that was done last.
     fn take_over(self, generation: &mut Generation, all: &mut Report) -> Taken {
-        let Self { directory, real, begun, write, gated } = self;
+        let Self { directory, real, begun, write, gated, additions } = self;
         let path = directory.path.as_path();
         let mut entries = match generation.upper.entries() {
             Ok(entries) => entries,
@@ -371,7 +386,8 @@ impl Taking<'_> {
         let tree = path.parent().filter(|_| path.ends_with(".git"));
         let (upper, at) = (&generation.upper, Path::new(""));
         let mut report = Report::default();
-        Side { real, upper, path, at, common: None, write, is_new: false, tree, gated, begun }
+        let additions = Some(additions);
+        Side { real, upper, path, at, common: None, write, is_new: false, tree, gated, begun, additions }
             .apply(&entries, &mut report);
         if !report.new.is_empty() {
             generation.done.retain(|path, _| !index(path));
@@ -417,7 +433,7 @@ fn remove_generation(place: &Path) {
 }
 
 /// Takes over what commands of hosts before this one had written when those ended. What still runs in their panes keeps what it has.
-fn take_up(own: &OwnDir, found: &Found, write: &[PathBuf]) -> Report {
+fn take_up(own: &OwnDir, found: &Found, write: &[PathBuf], additions: &Additions) -> Report {
     let mut all = Report::default();
     for room in std::fs::read_dir(own.path()).into_iter().flatten().flatten() {
         let Some(name) = room.file_name().to_str().map(str::to_owned) else { continue };
@@ -426,7 +442,7 @@ fn take_up(own: &OwnDir, found: &Found, write: &[PathBuf]) -> Report {
             .file(LOCK)
             .is_ok_and(|lock| rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok());
         if is_free {
-            take_up_room(&room, found, write, &mut all);
+            take_up_room(&room, found, write, additions, &mut all);
             if !is_mounted_somewhere(&name) {
                 remove_generation(room.path());
             }
@@ -442,7 +458,7 @@ fn is_mounted_somewhere(name: &str) -> bool {
     mounts.any(|mounts| mounts.contains(name))
 }
 
-fn take_up_room(room: &OwnDir, found: &Found, write: &[PathBuf], all: &mut Report) {
+fn take_up_room(room: &OwnDir, found: &Found, write: &[PathBuf], additions: &Additions, all: &mut Report) {
     let applying = room.file(APPLYING).and_then(|file| Ok(Stamp::of(&file.metadata()?).changed().0)).ok();
     for generation in std::fs::read_dir(room.path()).into_iter().flatten().flatten() {
         let Some(name) = generation.file_name().to_str().map(str::to_owned) else { continue };
@@ -466,7 +482,8 @@ fn take_up_room(room: &OwnDir, found: &Found, write: &[PathBuf], all: &mut Repor
             };
             let mut begun = Moment::since(Stamp::of(&since).changed());
             let gated: Vec<PathBuf> = found.directories.iter().map(|found| found.path.clone()).collect();
-            Taking { directory, real: &real, begun: &mut begun, write, gated: &gated }.take_over(&mut left, all);
+            Taking { directory, real: &real, begun: &mut begun, write, gated: &gated, additions }
+                .take_over(&mut left, all);
             Ok(())
         };
         // What is no generation is nothing to take up.

@@ -3,7 +3,7 @@
 //! What lies in a git directory acts by itself: settings name programs, hooks are programs, and a few files lead git elsewhere. So the
 //! directory is covered by an overlay in a cell (`gates.rs`, with `bell.rs` for what is written between calls), for each one that commands reach (`find.rs`). What was written is read where it
 //! lands (`upper.rs`), is of a kind that is known (`parts.rs`), and is taken over as values (`apply.rs`, with `refs.rs`, `config.rs` and
-//! `todo.rs`) into the directory itself (`real.rs`). A repository that commands make is made anew by the same rules (`fresh.rs`). Formats are read and written by the gitoxide crates. What a person is asked about is
+//! `todo.rs`) into the directory itself (`real.rs`). A repository that commands make is made anew by the same rules (`fresh.rs`). What the person's repository had before is known as well (`had.rs`). Formats are read and written by the gitoxide crates. What a person is asked about is
 //! decided in `policy/`.
 
 mod apply;
@@ -12,6 +12,7 @@ mod config;
 mod find;
 mod fresh;
 mod gates;
+mod had;
 mod moment;
 mod parts;
 mod real;
@@ -20,8 +21,9 @@ mod todo;
 mod upper;
 
 pub(crate) use apply::{Act, Ask, Report};
-pub(crate) use find::{Found, find};
+pub(crate) use find::{Found, find, obeyed};
 pub(in crate::backend) use gates::{Gates, When};
+pub(crate) use had::{had, note_made};
 
 /// Does what a person said yes to, in a git directory on this machine.
 pub(crate) fn make(directory: &std::path::Path, act: &Act) -> std::io::Result<()> {
@@ -29,5 +31,7 @@ pub(crate) fn make(directory: &std::path::Path, act: &Act) -> std::io::Result<()
     act.make(&real::Real::new(opened))
 }
 
+/// Where the rooms of gates are in Toolcrib's state, each in one of its workspace.
+pub(in crate::backend) const ROOMS: &str = "git";
 /// Where a cell has what is written over git directories; only the host gets there.
 pub(in crate::backend) const ROOM: &str = "/run/.gates";

@@ -4,13 +4,28 @@
 //! or at least run on purpose.
 
 use super::credentials::below_a_home;
+use std::collections::HashSet;
 use std::path::{Component, Path, PathBuf};
+use std::sync::LazyLock;
+
+/// By what somebody has a file act.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Acting {
+    /// They enter the directory, open it, or type a git command.
+    Opens,
+    /// They start a package manager or a build.
+    Builds,
+    /// An agent of theirs reads it, and takes it for their own words.
+    Words,
+}
 
 /// Files that one kind of program obeys.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Later {
     /// What happens, as a question says it.
     pub what: &'static str,
+    /// By what somebody has it act.
+    pub acting: Acting,
     /// The manual that says so.
     pub source: &'static str,
     /// `~/below any home`, with `~/.*` for all that begins with a dot; `/absolute`; `$PATH` for what lies in one of its directories; `$0` for
@@ -21,22 +36,25 @@ pub struct Later {
 
 /// All that runs later.
 #[rustfmt::skip]
-pub const LATER: [Later; 14] = [
+pub const LATER: [Later; 16] = [
     Later {
         what: "git runs hooks, and programs that its settings name",
-        source: "githooks(5); git-config(1), core.fsmonitor, core.pager, core.sshCommand, filter; gitmodules(5); git-init(1) on bare repositories, \
+        acting: Acting::Opens,
+        source: "githooks(5); git-config(1), core.fsmonitor, core.pager, core.sshCommand, filter; git-init(1) on bare repositories, \
             of which `HEAD` is a part; the manuals of husky, pre-commit, lefthook and overcommit",
-        places: &["*.git", ".gitmodules", "HEAD$", ".husky", ".githooks", ".pre-commit-config.yaml", ".pre-commit-config.yml", "lefthook.yml",
+        places: &["*.git", "HEAD$", ".husky", ".githooks", ".pre-commit-config.yaml", ".pre-commit-config.yml", "lefthook.yml",
             "lefthook.yaml", "lefthook.toml", "lefthook.json", ".lefthook", ".lefthook.yml", ".lefthook.yaml", ".lefthook.toml",
             "lefthook-local.yml", ".lefthook-local.yml", ".overcommit.yml"],
     },
     Later {
         what: "a shell runs it when somebody enters the directory",
+        acting: Acting::Opens,
         source: "direnv(1); mise, Configuration and Hooks; asdf",
         places: &[".envrc", ".mise.toml", "mise.toml", ".mise.local.toml", "mise.local.toml", ".mise", ".config/mise", ".config/mise.toml"],
     },
     Later {
         what: "editors run tasks and programs that it names when the project is opened",
+        acting: Acting::Opens,
         source: "VS Code, Tasks (runOn), Settings and workspace trust; IntelliJ IDEA, Startup Tasks; Zed, Tasks; Sublime Text, build_systems; \
             Vim 'exrc' and Neovim exrc; GNU Emacs manual, Directory Variables; Helix, languages.toml",
         places: &[".vscode", "*.code-workspace", ".vs", ".idea", ".run", ".fleet", ".zed", ".nova", "*.sublime-project", "*.sublime-workspace",
@@ -44,21 +62,36 @@ pub const LATER: [Later; 14] = [
     },
     Later {
         what: "it says what a container runs when the project is opened in it",
+        acting: Acting::Opens,
         source: "containers.dev, Development Container metadata (initializeCommand, postCreateCommand); Gitpod, .gitpod.yml",
         places: &[".devcontainer", ".devcontainer.json", ".gitpod.yml"],
     },
     Later {
-        what: "agents start servers and hooks that it names, and take it for their user's word",
-        source: "Model Context Protocol clients, .mcp.json; Claude Code, Settings, Hooks and Memory; Codex, AGENTS.md and config.toml; Gemini CLI, \
-            settings.json and GEMINI.md; Cursor, MCP, Hooks and Rules; Windsurf, Cline, Roo, Continue, Copilot, Amazon Q, Kiro, Junie, opencode and \
-            aider, rules and configuration",
-        places: &[".mcp.json", "mcp.json", ".claude", "CLAUDE.md", "CLAUDE.local.md", "AGENTS.md", "AGENT.md", ".agents", ".codex", ".gemini",
-            "GEMINI.md", ".cursor", ".cursorrules", ".windsurf", ".windsurfrules", ".cline", ".clinerules", ".roo", ".roomodes", ".continue",
-            ".github/copilot-instructions.md", ".github/instructions", ".github/agents", ".github/hooks", ".amazonq", ".kiro", ".junie", ".opencode", "opencode.json",
-            "opencode.jsonc", ".aider.conf.yml", ".goosehints", "toolcrib.toml"],
+        what: "agents start servers, hooks and programs that it names",
+        acting: Acting::Opens,
+        source: "Model Context Protocol clients, .mcp.json; Claude Code, Settings and Hooks; Codex, config.toml; Gemini CLI, settings.json; Cursor, MCP \
+            and Hooks; Windsurf, Cline, Roo, Continue, Copilot, Amazon Q, Kiro, Junie, opencode and aider, configuration",
+        places: &[".mcp.json", "mcp.json", ".claude", ".agents", ".codex", ".gemini", ".cursor", ".windsurf", ".cline", ".roo", ".continue",
+            ".github/agents", ".github/hooks", ".amazonq", ".kiro", ".junie", ".opencode", "opencode.json", "opencode.jsonc", ".aider.conf.yml",
+            "toolcrib.toml"],
+    },
+    Later {
+        what: "agents take it for their user's word",
+        acting: Acting::Words,
+        source: "Claude Code, Memory; Codex, AGENTS.md; Gemini CLI, GEMINI.md; Cursor, Windsurf, Cline and Roo, Rules; Copilot, Custom instructions; \
+            goose, hints",
+        places: &["CLAUDE.md", "CLAUDE.local.md", "AGENTS.md", "AGENT.md", "GEMINI.md", ".cursorrules", ".windsurfrules", ".clinerules", ".roomodes",
+            ".github/copilot-instructions.md", ".github/instructions", ".goosehints"],
+    },
+    Later {
+        what: "git fetches from where it says, when submodules are updated",
+        acting: Acting::Builds,
+        source: "gitmodules(5)",
+        places: &[".gitmodules"],
     },
     Later {
         what: "package managers and builds run what it names, whatever is built",
+        acting: Acting::Builds,
         source: "npmrc(5), script-shell and node-options; yarn, yarnPath; pnpm, .pnpmfile.cjs; The Cargo Book, build.rustc-wrapper and target.runner; \
             Maven, extensions.xml and jvm.config; Bundler, BUNDLE_PATH and plugins; bazelrc, run_under; uv and pip, index-url",
         places: &[".npmrc", ".yarnrc", ".yarnrc.yml", ".yarn/releases", ".yarn/plugins", ".pnpmfile.cjs", ".cargo/config.toml", ".cargo/config",
@@ -66,38 +99,45 @@ pub const LATER: [Later; 14] = [
     },
     Later {
         what: "interpreters and debuggers run it when they start here",
+        acting: Acting::Opens,
         source: "Python, site (`.pth`, sitecustomize, usercustomize) and pdb (.pdbrc); gdb, Auto-loading; lldb, .lldbinit; Rprofile; irb and pry",
         places: &["*.pth", "sitecustomize.py", "usercustomize.py", ".pdbrc", ".gdbinit", ".lldbinit", ".rprofile", ".renviron", ".irbrc", ".pryrc"],
     },
     Later {
         what: "it is the command that somebody gets who calls it by its name",
+        acting: Acting::Opens,
         source: "execvp(3), PATH; file-hierarchy(7), ~/.local/bin",
         places: &["$PATH", "~/bin"],
     },
     Later {
         what: "it is this program",
+        acting: Acting::Opens,
         source: "Toolcrib itself",
         places: &["$0"],
     },
     Later {
         what: "macOS starts it at login, or for a service",
+        acting: Acting::Opens,
         source: "launchd.plist(5); Automator and Script menu",
         places: &["~/Library"],
     },
     Later {
         what: "shells, desktop and services run or obey what begins with a dot in a home",
+        acting: Acting::Opens,
         source: "bash(1), zsh(1), fish(1), FILES; systemd.unit(5), user units; Desktop Application Autostart Specification; git-config(1), FILES; \
             ssh_config(5), ProxyCommand; tmux(1), FILES; XDG Base Directory Specification",
         places: &["~/.*"],
     },
     Later {
         what: "the system starts it by the clock",
+        acting: Acting::Opens,
         source: "cron(8), crontab(1), at(1)",
         places: &["/etc/crontab", "/etc/cron.d", "/etc/cron.hourly", "/etc/cron.daily", "/etc/cron.weekly", "/etc/cron.monthly", "/var/spool/cron",
             "/var/spool/at", "/var/spool/anacron", "/usr/lib/cron/tabs"],
     },
     Later {
         what: "the system starts it with a machine, a session or a device",
+        acting: Acting::Opens,
         source: "systemd.unit(5), Unit File Load Path; init(8); udev(7); pam.d(5); environment.d(5); bash(1), /etc/profile; ld.so(8), /etc/ld.so.preload",
         places: &["/etc/systemd", "/etc/init.d", "/etc/rc.local", "/etc/udev", "/etc/pam.d", "/etc/environment", "/etc/environment.d", "/etc/profile",
             "/etc/profile.d", "/etc/bash.bashrc", "/etc/zsh", "/etc/ld.so.preload", "/etc/ld.so.conf.d", "/etc/xdg", "/run/systemd",
@@ -105,6 +145,7 @@ pub const LATER: [Later; 14] = [
     },
     Later {
         what: "the system is made of it, or set up by it",
+        acting: Acting::Opens,
         source: "hier(7), file-hierarchy(7)",
         places: &super::protected::SYSTEM,
     },
@@ -143,6 +184,44 @@ impl Surroundings {
         let own = path.strip_prefix(&self.home).ok().filter(|_| !self.home.as_os_str().is_empty());
         own.into_iter().chain(below_a_home(path))
     }
+}
+
+/// What the last name of a path, with those before it, has obeyed wherever it lies: none for what only lies below such a name, for what counts by
+/// its place on this machine, and for repositories, which have gates.
+pub(crate) fn obeyed_by_name(path: &Path) -> Option<&'static Later> {
+    let name = path.file_name()?.as_encoded_bytes();
+    // Most names are none of these: one look says so.
+    let is_one = LAST.contains(name.to_ascii_lowercase().as_slice()) || ENDS.iter().any(|end| is_named(end, name));
+    if !is_one {
+        return None;
+    }
+    LATER.iter().find(|later| later.places.iter().any(|place| is_name(place) && ends_with(place, path)))
+}
+
+/// The last names of all places that are names.
+static LAST: LazyLock<HashSet<Vec<u8>>> = LazyLock::new(|| {
+    let last = |place: &&'static str| place.rsplit('/').next().unwrap_or(place).to_ascii_lowercase().into_bytes();
+    names().filter(|place| !place.starts_with('*')).map(|place| last(&place)).collect()
+});
+/// Those of which the end counts.
+static ENDS: LazyLock<Vec<&str>> = LazyLock::new(|| names().filter(|place| place.starts_with('*')).collect());
+
+fn names() -> impl Iterator<Item = &'static str> {
+    LATER.iter().flat_map(|later| later.places.iter().copied()).filter(|place| is_name(place))
+}
+
+/// A name that counts anywhere, and is none of git's own, which gates are about.
+fn is_name(place: &str) -> bool {
+    !place.starts_with(['~', '/', '$']) && !place.ends_with('$') && place != "*.git"
+}
+
+/// Whether names follow each other at the end of a path.
+pub(crate) fn ends_with(names: &str, path: &Path) -> bool {
+    let (names, mut parts) = (names.rsplit('/'), path.components().rev());
+    names.into_iter().all(|name| match parts.next() {
+        Some(Component::Normal(part)) => is_named(name, part.as_encoded_bytes()),
+        Some(Component::Prefix(_) | Component::RootDir | Component::CurDir | Component::ParentDir) | None => false,
+    })
 }
 
 fn begins_with_a_dot(below: &Path) -> bool {
@@ -262,6 +341,31 @@ mod tests {
         }
         for path in ["/srv/homes/u/notes/.hidden", "/srv/homes/u/notes", "/srv/homes/v/.x", "/home/other/notes"] {
             assert_eq!(what(path), "", "{path}");
+        }
+    }
+
+    #[test]
+    fn a_name_counts_by_itself_and_not_what_lies_below_it() {
+        let what = |path: &str| obeyed_by_name(Path::new(path)).map(|later| later.acting);
+        for (path, class) in [
+            ("a/.envrc", Some(Acting::Opens)),
+            (".VSCode", Some(Acting::Opens)),
+            ("x.code-workspace", Some(Acting::Opens)),
+            ("a/.github/hooks", Some(Acting::Opens)),
+            ("a/.github/Instructions", Some(Acting::Words)),
+            ("AGENTS.md", Some(Acting::Words)),
+            (".cargo/config.toml", Some(Acting::Builds)),
+            (".npmrc", Some(Acting::Builds)),
+            (".gitmodules", Some(Acting::Builds)),
+            (".vscode/tasks.json", None),
+            ("hooks", None),
+            ("config.toml", None),
+            (".git", None),
+            ("bare.git", None),
+            ("HEAD", None),
+            ("bin", None),
+        ] {
+            assert_eq!(what(path), class, "{path}");
         }
     }
 

@@ -1,28 +1,36 @@
 //! What a command left that acts by itself: a person is asked about it, and until somebody says yes it is kept aside.
 //!
-//! What counts as such in a git directory is decided in `backend/git/`; what is kept aside lies in `store.rs`.
+//! What counts as such in a git directory is decided in `backend/git/`. What there is of it in the directories that commands write is
+//! known by `tree.rs`, which takes out by `take.rs` what is to be held by `rules.rs`. What is kept aside lies in `store.rs`.
 
+mod rules;
 mod store;
+mod take;
+mod tree;
 
+pub(crate) use rules::Rules;
+pub(crate) use store::Taken;
 pub use store::{Held, Shelf};
+pub(crate) use tree::{Found, Look, Watch};
 
-use super::confine::{Confine, Look};
+use super::confine::Confine;
 use crate::audit::Action;
 use crate::backend::Backend;
 use crate::backend::cell::{Profile, Visit};
-use crate::backend::git::{Ask, Report};
+use crate::backend::git::{self, Ask, Report};
 use crate::call::scope::Scope;
 use crate::call::session::ApprovalKey;
 use crate::capability::Capability;
 use crate::policy::approval::{ActionKind, Landing, Question};
 use crate::text::sanitize;
 use sha2::{Digest, Sha256};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 /// What one command is told of; more are counted.
 const MOST_TOLD: usize = 5;
+const MOST_HELD_TOLD: usize = 20;
 /// What a person is shown of one thing that is held.
 const MOST_SHOWN: usize = 16 << 10;
 
@@ -45,7 +53,13 @@ pub(crate) struct Watched {
 impl Watched {
     /// Begins; `goes_on` where what the command starts may outlive it.
     pub(super) async fn begin(confine: &Confine, profile: &Arc<Profile>, goes_on: bool, backend: &dyn Backend) -> Self {
-        Self { visit: None, look: confine.look(profile, goes_on, backend).await }
+        let look = match backend.facts().await {
+            Ok(facts) => {
+                Look::new(confine.watch(), confine.rules(&facts), profile.clone(), goes_on, backend.activity()).await
+            }
+            Err(_) => None,
+        };
+        Self { visit: None, look }
     }
 
     /// The cell that the command is to run in is known: for a pane, only when that was found.
@@ -56,71 +70,153 @@ impl Watched {
 
     /// Ends it; returns what is to be said.
     pub(crate) async fn end(self, asker: &Asker, scope: &Scope) -> Vec<String> {
-        let (told, repositories) = match self.look {
+        let found = match self.look {
             Some(look) => look.found().await,
-            None => (Vec::new(), Vec::new()),
+            None => Found::default(),
         };
-        match self.visit {
-            Some(visit) => [settle(visit, repositories, Some(asker), scope).await, told].concat(),
-            None => told,
-        }
+        settle(self.visit, found, Some(asker), scope).await
     }
 }
 
-/// Takes over what the commands of a call wrote into git directories, makes `repositories` of theirs anew, and asks about what acts there; where
-/// nobody is to be asked, it is held back. Returns what the call is told.
-pub(crate) async fn settle(
-    visit: Visit,
-    repositories: Vec<PathBuf>,
-    asker: Option<&Asker>,
-    scope: &Scope,
-) -> Vec<String> {
-    if visit.is_quiet() && repositories.is_empty() {
-        return Vec::new();
+/// A file tool is about to write this, as settings or a person admitted: it is no command's.
+pub(crate) async fn admit(backend: &dyn Backend, path: &Path, bytes: &[u8]) {
+    let Ok(facts) = backend.facts().await else { return };
+    if backend.is_this_machine() && facts.surroundings.later(path).is_some() {
+        // Without it the file is held, and a person is asked again.
+        let _ = Shelf::open(&facts.own).and_then(|shelf| shelf.allow(path, bytes));
     }
-    let visit = Arc::new(visit);
-    let settling = visit.clone();
-    let settled = tokio::task::spawn_blocking(move || settling.settle(&repositories)).await;
-    let Report { told, asks, .. } = settled.unwrap_or_default();
+}
+
+/// Takes over what the commands of a call wrote into git directories, makes repositories of theirs anew, and asks about what acts there and what
+/// was found besides; where nobody is to be asked, it stays held. Returns what the call is told.
+pub(crate) async fn settle(visit: Option<Visit>, found: Found, asker: Option<&Asker>, scope: &Scope) -> Vec<String> {
+    let Found { told, taken, repositories } = found;
+    let visit = visit.filter(|visit| !visit.is_quiet() || !repositories.is_empty()).map(Arc::new);
+    let settled = match visit.clone() {
+        Some(settling) => tokio::task::spawn_blocking(move || settling.settle(&repositories)).await.unwrap_or_default(),
+        None => Report::default(),
+    };
+    let things: Vec<Thing> =
+        taken.into_iter().map(Thing::File).chain(settled.asks.into_iter().map(Thing::Git)).collect();
+    let mut notices = not_taken_over(settled.told, scope);
+    notices.extend(told);
+    if !things.is_empty() {
+        notices.extend(ask(things, visit.as_deref(), asker, scope).await);
+    }
+    notices
+}
+
+/// What is said of changes in git directories.
+fn not_taken_over(told: Vec<String>, scope: &Scope) -> Vec<String> {
     let more = told.len().saturating_sub(MOST_TOLD);
     let mut notices: Vec<String> = told.into_iter().take(MOST_TOLD).map(|told| sanitize::visible_line(&told)).collect();
     if more > 0 {
         notices.push(format!("{more} more changes in git directories were not taken over"));
     }
     record(&notices, "not taken over", scope);
-    if !asks.is_empty() {
-        notices.extend(ask(asks, &visit, asker, scope).await);
-    }
     notices
 }
 
+/// What a person may still say yes to.
+enum Thing {
+    /// What git would do.
+    Git(Ask),
+    /// A file, which lies on the shelf.
+    File(Taken),
+}
+
+impl Thing {
+    /// The file that it is, or is in.
+    fn path(&self) -> PathBuf {
+        match self {
+            Self::Git(ask) => ask.directory.join(ask.act.file()),
+            Self::File(taken) => taken.path.clone(),
+        }
+    }
+
+    fn what(&self) -> &str {
+        match self {
+            Self::Git(ask) => &ask.what,
+            Self::File(taken) => taken.what,
+        }
+    }
+
+    /// What would be there.
+    fn text(&self) -> String {
+        match self {
+            Self::Git(ask) => ask.act.text(),
+            Self::File(taken) => taken.text.clone(),
+        }
+    }
+
+    /// Does what a person said yes to.
+    fn keep(&self, visit: Option<&Visit>, shelf: Option<&Shelf>) -> std::io::Result<()> {
+        match self {
+            Self::Git(ask) => visit.map_or_else(|| git::make(&ask.directory, &ask.act), |visit| visit.make(ask)),
+            Self::File(taken) => shelf.ok_or(std::io::ErrorKind::NotFound)?.keep_id(&taken.id),
+        }
+    }
+
+    /// Holds it; returns its id.
+    fn hold(self, shelf: &Shelf, call: &str) -> std::io::Result<String> {
+        match self {
+            Self::Git(ask) => shelf.hold(ask, call),
+            Self::File(taken) => {
+                shelf.made_by(&taken.id, call)?;
+                Ok(taken.id)
+            }
+        }
+    }
+
+    /// What is said besides.
+    fn more(&self) -> &'static str {
+        match self {
+            Self::File(Taken { was_there: true, .. }) => "; what was there before is there again",
+            Self::File(_) | Self::Git(_) => "",
+        }
+    }
+}
+
 /// Asks one question about all that is held.
-async fn ask(asks: Vec<Ask>, visit: &Visit, asker: Option<&Asker>, scope: &Scope) -> Vec<String> {
-    let shown: Vec<String> = asks.iter().map(shown).collect();
-    let names: Vec<String> = asks.iter().map(name).collect();
+async fn ask(things: Vec<Thing>, visit: Option<&Visit>, asker: Option<&Asker>, scope: &Scope) -> Vec<String> {
+    let facts = scope.backend.facts().await.ok();
+    let name = |thing: &Thing| {
+        let path = thing.path();
+        let below = facts.as_ref().and_then(|facts| path.strip_prefix(&facts.workspace.root).ok());
+        sanitize::visible_line(&below.unwrap_or(&path).to_string_lossy())
+    };
+    let names: Vec<String> = things.iter().map(name).collect();
+    let shown: Vec<String> = things.iter().zip(&names).map(|(thing, name)| shown(thing, name)).collect();
     let is_kept = match asker.filter(|_| scope.approver.is_read()) {
         Some(asker) => consent(&names, &shown.join("\n"), asker, scope).await,
         None => false,
     };
     let mut notices = Vec::new();
-    let shelf = match scope.backend.facts().await {
-        Ok(facts) => Shelf::open(&facts.own).ok(),
-        Err(_) => None,
-    };
-    for (ask, name) in asks.into_iter().zip(names) {
-        let what = ask.what.clone();
+    let shelf = facts.as_ref().and_then(|facts| Shelf::open(&facts.own).ok());
+    for (thing, name) in things.into_iter().zip(names) {
+        let (what, more) = (thing.what().to_owned(), thing.more());
         let notice = match is_kept {
-            true => match visit.make(&ask) {
+            true => match thing.keep(visit, shelf.as_ref()) {
                 Ok(()) => format!("`{name}` is kept: a person said yes"),
                 Err(error) => format!("`{name}` could not be kept: {error}"),
             },
-            false => match shelf.as_ref().map(|shelf| shelf.hold(ask, &scope.id)) {
-                Some(Ok(id)) => format!("`{name}` was held back, as {what}: `toolcrib files held keep {id}` keeps it"),
+            false => match shelf.as_ref().map(|shelf| thing.hold(shelf, &scope.id)) {
+                Some(Ok(id)) => {
+                    format!(
+                        "`{name}` was held back, as {what}: `toolcrib files held keep {}` keeps it{more}",
+                        store::short(&id)
+                    )
+                }
                 Some(Err(_)) | None => format!("`{name}` was not kept, as {what}"),
             },
         };
         record(std::slice::from_ref(&notice), if is_kept { "allowed by a person" } else { "held back" }, scope);
         notices.push(notice);
+    }
+    let more = notices.len().saturating_sub(MOST_HELD_TOLD);
+    if more > 0 {
+        notices.truncate(MOST_HELD_TOLD);
+        notices.push(format!("so it was with {more} more: `toolcrib files held list` shows what is held"));
     }
     notices
 }
@@ -147,17 +243,12 @@ async fn consent(names: &[String], details: &str, asker: &Asker, scope: &Scope) 
     question.ask(scope).await.is_ok()
 }
 
-/// The file that something is in, as people read it.
-fn name(ask: &Ask) -> String {
-    sanitize::visible_line(&ask.directory.join(ask.act.file()).to_string_lossy())
-}
-
-fn shown(ask: &Ask) -> String {
-    let text = ask.act.text();
+fn shown(thing: &Thing, name: &str) -> String {
+    let text = thing.text();
     let end = text.floor_char_boundary(MOST_SHOWN);
     let more =
         if end < text.len() { format!("\n({} more bytes are not shown)", text.len() - end) } else { String::new() };
-    format!("{}: {}\n{}{more}", name(ask), ask.what, &text[..end])
+    format!("{name}: {}\n{}{more}", thing.what(), &text[..end])
 }
 
 fn record(notices: &[String], decision: &str, scope: &Scope) {

@@ -59,7 +59,7 @@ impl Look {
         match self.watches.dirty() {
             Dirty::Places(places) if self.has_begun => {
                 for (place, names) in places {
-                    for name in names.iter().take(MOST_ENTRIES) {
+                    for name in names.keys().take(MOST_ENTRIES) {
                         self.look_at(profile, &place, name);
                     }
                 }
@@ -97,7 +97,7 @@ impl Look {
             let Some(place) = waiting.pop_front() else { return };
             let Ok(directory) = open_below(&top, &place.at, DIRECTORY) else { continue };
             // First: what is made from now on is told by the watch.
-            self.watches.add(&directory, place.clone(), false);
+            self.watches.add(&directory, place.clone());
             let Ok(listed) = Dir::read_from(&directory) else { continue };
             for entry in listed.flatten() {
                 let name = OsStr::from_bytes(entry.file_name().to_bytes());

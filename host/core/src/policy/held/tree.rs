@@ -1,0 +1,791 @@
+//! What acts by itself in the directories that commands write, and what becomes of it while they run.
+//!
+//! The kernel tells of each name that comes into being or is written (`watches.rs`), whichever mount namespace it was written in. While a command
+//! runs, or what one left running may, that is taken for a command's: what is to be held is taken out at once (`take.rs`), and what was there before
+//! is put back. At other times it is the person's, and known from then on. What names mean is `policy/files/later.rs`.
+
+use super::rules::{Acts, NAMED, Rules, Verdict};
+use super::store::{Shelf, Taken};
+use super::take::{self, Content};
+use crate::backend::Active;
+use crate::backend::cell::{Activity, Means, Profile};
+use crate::backend::git;
+use crate::disk::{DIRECTORY, Stamp, open_below};
+use crate::text::sanitize;
+use crate::watches::{Dirty, Event, Told, Watches};
+use parking_lot::Mutex;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, openat, statat};
+use std::cmp::Ordering;
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::ffi::{OsStr, OsString};
+use std::fs::{Metadata, symlink_metadata};
+use std::io::{self, PipeReader, PipeWriter, Read, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
+
+/// Directories that one look goes through.
+const MOST_DIRECTORIES: usize = 100_000;
+/// How often what came meanwhile is looked at before a look ends.
+const MOST_ROUNDS: usize = 64;
+/// Repositories that are known.
+const MOST_REPOSITORIES: usize = 4096;
+/// Bytes of what is put back where a command changes it: of one file, and of all.
+const MOST_BEFORE: u64 = 256 << 10;
+const MOST_KEPT: usize = 32 << 20;
+/// How long a file is let be that a command has made and not closed.
+const PATIENCE: Duration = Duration::from_millis(100);
+/// After how long it is looked at again whether what commands left has come to rest, at first and at last.
+const SHORTEST: Duration = Duration::from_millis(20);
+const LONGEST: Duration = Duration::from_secs(5);
+/// Directories that programs fill, and nobody opens.
+const PASSED: [&str; 4] = ["node_modules", "site-packages", "target", "vendor"];
+/// Directories in a repository that hold what it stores, and others of it that are watched.
+const STORED: [&str; 3] = ["objects", "refs", "logs"];
+const MOST_WITHIN: usize = 256;
+/// What one command is told of; more are counted.
+const MOST_TOLD: usize = 3;
+
+/// A directory below one that commands write.
+#[derive(Clone, Debug)]
+struct Place {
+    root: Arc<Path>,
+    /// Relative to the root.
+    at: PathBuf,
+    /// What the directory itself, or one above it, acts by.
+    acts: Option<Acts>,
+    is_passed: bool,
+}
+
+impl Place {
+    fn top(root: &Arc<Path>) -> Self {
+        Self { root: root.clone(), at: PathBuf::new(), acts: None, is_passed: false }
+    }
+
+    fn below(&self, name: &OsStr, rules: &Rules, named: &[PathBuf]) -> Self {
+        let at = self.at.join(name);
+        let acts = self.acts_in(name, rules, named);
+        let is_passed = self.is_passed || PASSED.iter().any(|passed| *passed == name);
+        Self { root: self.root.clone(), at, acts, is_passed }
+    }
+
+    /// By what something in it acts, if it does.
+    fn acts_in(&self, name: &OsStr, rules: &Rules, named: &[PathBuf]) -> Option<Acts> {
+        let is_named = || named.iter().any(|named| *named == self.path(name));
+        self.acts.or_else(|| rules.acts(&self.at.join(name))).or_else(|| is_named().then_some(NAMED))
+    }
+
+    fn path(&self, name: &OsStr) -> PathBuf {
+        self.root.join(&self.at).join(name)
+    }
+
+    /// The repository that it lies in, or is.
+    fn repository(&self) -> Option<&Path> {
+        self.at.ancestors().filter(|above| above.ends_with(".git")).last()
+    }
+
+    fn key(&self) -> (&Path, &Path) {
+        (&self.root, &self.at)
+    }
+}
+
+impl PartialEq for Place {
+    fn eq(&self, other: &Self) -> bool {
+        self.key() == other.key()
+    }
+}
+
+impl Eq for Place {}
+
+impl PartialOrd for Place {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Place {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.key().cmp(&other.key())
+    }
+}
+
+/// Something that acts and that nobody has to be asked about.
+struct Known {
+    stamp: Stamp,
+    /// What is put back where a command changes it.
+    before: Option<Content>,
+}
+
+/// What leads git to a repository: the directory itself, whatever is done in it, or a file as it is.
+#[derive(PartialEq)]
+enum Leads {
+    Directory(u64),
+    File(Stamp),
+}
+
+impl Leads {
+    fn of(found: &Metadata, stamp: Stamp) -> Self {
+        if found.is_dir() { Self::Directory(found.ino()) } else { Self::File(stamp) }
+    }
+}
+
+/// What is known between commands.
+#[derive(Default)]
+pub(crate) struct Watch(Mutex<Watched>);
+
+struct Watched {
+    watches: Watches<Place>,
+    /// Wakes the thread that looks at what happens, and ends it with this.
+    thread: Option<PipeWriter>,
+    rules: Arc<Rules>,
+    /// What commands write into git directories reaches those by gates alone.
+    has_gates: bool,
+    roots: BTreeSet<Arc<Path>>,
+    known: HashMap<PathBuf, Known>,
+    kept_bytes: usize,
+    /// What leads git to repositories, by its path, and whether a command made it.
+    repositories: HashMap<PathBuf, (Leads, bool)>,
+    /// Commands that run, by how often somebody looks for what they make.
+    open: usize,
+    /// Something may go on in a pane after its command.
+    goes_on: bool,
+    /// A command did not come to its end, and what it made was not all looked at.
+    has_missed: bool,
+    /// What tells whether anything ran that commands left, as it was when nothing was left to be looked at; and when that is looked at again.
+    active: Option<Active>,
+    idle: Option<Activity>,
+    again: Option<(Instant, Duration)>,
+    /// What a command has made and may be writing, and until when it is let be.
+    writing: HashMap<PathBuf, (Place, OsString, Instant)>,
+    /// What settings of git name in those that commands write.
+    named: Vec<PathBuf>,
+    /// Directories on PATH in those that commands write that were missing when somebody looked last.
+    missing: BTreeSet<PathBuf>,
+    found: Gathered,
+}
+
+/// What is to be told.
+#[derive(Default)]
+struct Gathered {
+    told: BTreeMap<PathBuf, (&'static str, &'static str)>,
+    lines: Vec<String>,
+    let_through: BTreeSet<PathBuf>,
+    passed: BTreeSet<PathBuf>,
+    taken: Vec<Taken>,
+    repositories: BTreeSet<PathBuf>,
+}
+
+/// What came of a look.
+#[derive(Default)]
+pub(crate) struct Found {
+    /// What is to be said.
+    pub(crate) told: Vec<String>,
+    /// What was taken out, and is held.
+    pub(crate) taken: Vec<Taken>,
+    /// The `.git` of each repository that was made.
+    pub(crate) repositories: Vec<PathBuf>,
+}
+
+impl Default for Watched {
+    fn default() -> Self {
+        Self {
+            watches: Watches::of(Told::Changes),
+            thread: None,
+            rules: Arc::default(),
+            has_gates: false,
+            roots: BTreeSet::new(),
+            known: HashMap::new(),
+            kept_bytes: 0,
+            repositories: HashMap::new(),
+            open: 0,
+            goes_on: false,
+            has_missed: false,
+            active: None,
+            idle: None,
+            again: None,
+            writing: HashMap::new(),
+            named: Vec::new(),
+            missing: BTreeSet::new(),
+            found: Gathered::default(),
+        }
+    }
+}
+
+impl Watch {
+    /// What runs from now on may go on when nobody waits for it.
+    pub(in crate::policy) fn go_on(&self) {
+        let mut watched = self.0.lock();
+        watched.look(false);
+        watched.goes_on = true;
+    }
+
+    /// Looks at what happens while a command runs, as long as this lives.
+    fn attend(watch: &Weak<Self>, queue: &OwnedFd, mut woken: PipeReader) {
+        let mut deadline: Option<Instant> = None;
+        loop {
+            let waits = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+            let waits = waits.and_then(|waits| Timespec::try_from(waits + Duration::from_millis(1)).ok());
+            let mut polled = [PollFd::new(queue, PollFlags::IN), PollFd::new(&woken, PollFlags::IN)];
+            match poll(&mut polled, waits.as_ref()) {
+                Ok(_) | Err(rustix::io::Errno::INTR) => {}
+                Err(_) => return,
+            }
+            let (is_woken, is_over) =
+                (polled[1].revents().contains(PollFlags::IN), polled[1].revents().contains(PollFlags::HUP));
+            if is_woken {
+                let _ = woken.read(&mut [0; 64]);
+            } else if is_over {
+                return;
+            }
+            let Some(watch) = watch.upgrade() else { return };
+            let mut watched = watch.0.lock();
+            watched.look(false);
+            let again = watched.again.map(|(when, _)| when);
+            deadline = watched.writing.values().map(|(.., until)| *until).chain(again).min();
+        }
+    }
+}
+
+/// A look at what a command makes. Where it does not come to its end, the next one tells what this one would have told.
+pub(crate) struct Look {
+    watch: Arc<Watch>,
+    profile: Arc<Profile>,
+    has_ended: bool,
+}
+
+impl Look {
+    /// Begins to look for what is made in the directories that a profile writes; `goes_on` where it may be made after the look's end, too.
+    pub(crate) async fn new(
+        watch: Arc<Watch>,
+        rules: Arc<Rules>,
+        profile: Arc<Profile>,
+        goes_on: bool,
+        active: Option<Active>,
+    ) -> Option<Self> {
+        let look = Self { watch: watch.clone(), profile, has_ended: false };
+        watch.0.lock().active = active;
+        if let Some(mut watched) = watch.0.try_lock()
+            && watched.is_ready_for(&look.profile)
+        {
+            look.begin(&mut watched, rules, goes_on, true);
+            drop(watched);
+            return Some(look);
+        }
+        tokio::task::spawn_blocking(move || {
+            let mut watched = watch.0.lock();
+            look.begin(&mut watched, rules, goes_on, false);
+            watched.start_thread(&watch);
+            drop(watched);
+            look
+        })
+        .await
+        .ok()
+    }
+
+    /// Before the command can make anything: what is there now is the person's. `is_quiet` where nothing has happened since the last look.
+    fn begin(&self, watched: &mut Watched, rules: Arc<Rules>, goes_on: bool, is_quiet: bool) {
+        watched.rules = rules;
+        watched.has_gates = self.profile.by == Means::Namespaces && (watched.has_gates || watched.roots.is_empty());
+        if !is_quiet {
+            watched.look(false);
+            watched.accept();
+        }
+        for root in &self.profile.write {
+            if !watched.roots.contains(root.as_path()) {
+                watched.named = watched.rules.named(&self.profile.write);
+                let root: Arc<Path> = root.as_path().into();
+                watched.roots.insert(root.clone());
+                watched.walk(Place::top(&root), false);
+            }
+        }
+        let is_missing = |entry: &&PathBuf| self.profile.can_write(entry) && symlink_metadata(entry).is_err();
+        watched.missing = watched.rules.programs.iter().filter(is_missing).cloned().collect();
+        watched.open += 1;
+        watched.goes_on |= goes_on;
+    }
+
+    /// Ends it, when the command has ended.
+    pub(crate) async fn found(mut self) -> Found {
+        self.has_ended = true;
+        let watch = self.watch.clone();
+        // Most commands make nothing, and that is known at once.
+        if let Some(mut watched) = watch.0.try_lock()
+            && watched.is_quiet()
+        {
+            return self.end(&mut watched);
+        }
+        tokio::task::spawn_blocking(move || self.end(&mut watch.0.lock())).await.unwrap_or_default()
+    }
+
+    fn end(&self, watched: &mut Watched) -> Found {
+        watched.look(true);
+        watched.open = watched.open.saturating_sub(1);
+        watched.has_missed &= watched.open > 0;
+        watched.idle = None;
+        watched.look_again(false);
+        if watched.again.is_some()
+            && let Some(wakes) = &mut watched.thread
+        {
+            // It waits for events alone until it hears of this.
+            let _ = wakes.write(&[0]);
+        }
+        let made = |entry: &&PathBuf| self.profile.can_write(entry) && symlink_metadata(entry).is_ok();
+        let made: Vec<PathBuf> = watched.missing.iter().filter(made).cloned().collect();
+        watched.missing.retain(|entry| !made.contains(entry));
+        let rules = watched.rules.clone();
+        let on_path = made.iter().map(|entry| {
+            let name = rules.name(entry);
+            format!("`{name}` was created, which is on PATH: what is in it runs in the place of other programs")
+        });
+        let gathered = std::mem::take(&mut watched.found);
+        let git = self.profile.git();
+        let is_gated = |path: &PathBuf| git.directories.iter().any(|found| path.starts_with(&found.path));
+        let told = on_path.chain(gathered.told(&rules)).collect();
+        let repositories: Vec<_> = gathered.repositories.into_iter().filter(|path| !is_gated(path)).collect();
+        Found { told, taken: gathered.taken, repositories }
+    }
+}
+
+impl Drop for Look {
+    fn drop(&mut self) {
+        if !self.has_ended {
+            let mut watched = self.watch.0.lock();
+            watched.look(false);
+            watched.open = watched.open.saturating_sub(1);
+            watched.has_missed = true;
+        }
+    }
+}
+
+impl Gathered {
+    /// What is to be said of all but what was taken.
+    fn told(&self, rules: &Rules) -> Vec<String> {
+        let mut lines: Vec<String> = self.lines.iter().take(MOST_TOLD).cloned().collect();
+        let more = self.lines.len().saturating_sub(MOST_TOLD);
+        if more > 0 {
+            lines.push(format!("so it was with {more} more, which lie beside their places under names `.held-…`"));
+        }
+        let told = self.told.iter().map(|(path, (how, what))| format!("`{}` was {how}: {what}", rules.name(path)));
+        lines.extend(told.take(MOST_TOLD));
+        let more = self.told.len().saturating_sub(MOST_TOLD);
+        if more > 0 {
+            lines.push(format!("{more} more were made or changed of what runs or is obeyed later"));
+        }
+        let listed = |paths: &BTreeSet<PathBuf>| {
+            let names: Vec<String> =
+                paths.iter().take(MOST_TOLD).map(|path| format!("`{}`", rules.name(path))).collect();
+            let more = paths.len().saturating_sub(MOST_TOLD);
+            if more > 0 { format!("{} and {more} more", names.join(", ")) } else { names.join(", ") }
+        };
+        if !self.let_through.is_empty() {
+            lines.push(format!("not held, as the repository had it before: {}", listed(&self.let_through)));
+        }
+        if !self.passed.is_empty() {
+            let (count, passed) = (self.passed.len(), listed(&self.passed));
+            lines.push(format!("files with names of what acts by itself were made where programs keep what they install ({count}): {passed}"));
+        }
+        lines
+    }
+}
+
+impl Watched {
+    /// Whether what has happened by now is a command's, or of what one left; and what ran by now, where that is how it is known.
+    fn whose(&self) -> (bool, Option<Activity>) {
+        if self.open > 0 || self.has_missed {
+            return (true, None);
+        }
+        if !self.goes_on {
+            return (false, None);
+        }
+        let now = self.active.as_ref().filter(|_| self.has_gates).and_then(|active| active());
+        (now.is_none() || now != self.idle, now)
+    }
+
+    /// Has it looked at again whether what commands left has come to rest.
+    fn look_again(&mut self, has_run: bool) {
+        let wait = match self.again {
+            Some((_, wait)) if has_run => (wait * 2).min(LONGEST),
+            Some(_) | None => SHORTEST,
+        };
+        let is_done = !has_run && self.idle.is_some();
+        self.again = (self.open == 0 && self.goes_on && !is_done).then(|| (Instant::now() + wait, wait));
+    }
+
+    /// Nothing has happened that would have to be looked at.
+    fn is_quiet(&mut self) -> bool {
+        let is_quiet = matches!(self.watches.dirty(), Dirty::Places(places) if places.is_empty());
+        let is_there = |path: &PathBuf| symlink_metadata(path).is_ok();
+        is_quiet
+            && self.writing.is_empty()
+            && !self.watches.is_full()
+            && self.known.keys().all(is_there)
+            && self.changed().is_empty()
+    }
+
+    fn is_ready_for(&mut self, profile: &Profile) -> bool {
+        self.thread.is_some() && self.is_quiet() && profile.write.iter().all(|root| self.roots.contains(root.as_path()))
+    }
+
+    fn start_thread(&mut self, watch: &Arc<Watch>) {
+        let Some(queue) = self.watches.queue().filter(|_| self.thread.is_none()) else { return };
+        let (Ok(queue), Ok((woken, wakes))) = (queue.try_clone(), io::pipe()) else { return };
+        let watch = Arc::downgrade(watch);
+        let attend = move || Watch::attend(&watch, &queue, woken);
+        let started = std::thread::Builder::new().name("held".into()).spawn(attend);
+        self.thread = started.is_ok().then_some(wakes);
+    }
+
+    /// Looks at all that has happened; `is_last` where who wrote has ended, so that nothing is waited for.
+    fn look(&mut self, is_last: bool) {
+        let is_due = is_last || self.again.is_some_and(|(when, _)| when <= Instant::now());
+        let mut is_theirs = self.open > 0 || self.has_missed;
+        for round in 0..MOST_ROUNDS {
+            let dirty = self.watches.take();
+            let is_nothing = matches!(&dirty, Dirty::Places(places) if places.is_empty());
+            if is_nothing && !(is_due && round == 0) {
+                break;
+            }
+            // After what has happened was taken: who did it has run by now.
+            let (whose, now) = self.whose();
+            is_theirs |= whose;
+            let is_all = matches!(dirty, Dirty::All);
+            match dirty {
+                Dirty::All => {
+                    for root in self.roots.clone() {
+                        self.walk(Place::top(&root), is_theirs);
+                    }
+                }
+                Dirty::Places(places) => {
+                    for (place, names) in places {
+                        self.happened(&place, names, is_theirs);
+                    }
+                }
+            }
+            // Nothing has come since: whoever runs from now on has run more often than this says.
+            if is_all || matches!(self.watches.dirty(), Dirty::Places(places) if places.is_empty()) {
+                self.idle = now;
+                self.look_again(whose);
+                break;
+            }
+        }
+        if is_last && self.watches.is_full() {
+            for root in self.roots.clone() {
+                self.walk(Place::top(&root), true);
+            }
+        }
+        let now = Instant::now();
+        let due = |(path, (.., until)): (&PathBuf, &(Place, OsString, Instant))| {
+            (is_last || *until <= now).then(|| path.clone())
+        };
+        let due: Vec<PathBuf> = self.writing.iter().filter_map(due).collect();
+        for path in due {
+            if let Some((place, name, _)) = self.writing.remove(&path)
+                && let Some(directory) = open(&place)
+            {
+                self.check(&directory, &place, &name, Event::Closed, true);
+            }
+        }
+        // What is open for a long time, or is mapped, is closed late.
+        if is_last || is_due && is_theirs {
+            for (place, name) in self.changed() {
+                if let Some(directory) = open(&place) {
+                    self.check(&directory, &place, &name, Event::Closed, true);
+                }
+            }
+        }
+    }
+
+    /// What is there now is the person's, as nothing of a command's runs.
+    fn accept(&mut self) {
+        let (is_theirs, _) = self.whose();
+        if is_theirs {
+            return;
+        }
+        self.known.retain(|path, _| symlink_metadata(path).is_ok());
+        for (place, name) in self.changed() {
+            if let Some(directory) = open(&place) {
+                self.check(&directory, &place, &name, Event::Closed, false);
+            }
+        }
+        if self.watches.is_full() {
+            for root in self.roots.clone() {
+                self.walk(Place::top(&root), false);
+            }
+        }
+    }
+
+    /// What is known and is not what it was.
+    fn changed(&self) -> Vec<(Place, OsString)> {
+        let is_other = |(path, known): &(&PathBuf, &Known)| {
+            known.before.is_some() && symlink_metadata(path).is_ok_and(|found| Stamp::of(&found) != known.stamp)
+        };
+        let place = |(path, _): (&PathBuf, &Known)| {
+            let root = self.roots.iter().find(|root| path.starts_with(root))?;
+            let (above, name) = (path.parent()?.strip_prefix(root).ok()?, path.file_name()?);
+            let parts = above.components().map(|part| part.as_os_str());
+            let place = parts.fold(Place::top(root), |place, part| place.below(part, &self.rules, &self.named));
+            Some((place, name.to_owned()))
+        };
+        self.known.iter().filter(is_other).filter_map(place).collect()
+    }
+
+    /// Looks at names in one directory that something has happened to.
+    fn happened(&mut self, place: &Place, names: BTreeMap<OsString, Event>, is_theirs: bool) {
+        let Some(directory) = open(place) else { return };
+        if let Some(git) = place.repository() {
+            if is_theirs {
+                self.found.repositories.insert(place.root.join(git));
+            }
+            return self.within_repository(place.root.clone(), git.to_owned());
+        }
+        for (name, event) in names {
+            match event {
+                _ if name == ".git" => self.repository(&directory, place, &name, is_theirs),
+                Event::Directory => {
+                    self.walk(place.below(&name, &self.rules, &self.named), is_theirs);
+                }
+                Event::Created | Event::Written | Event::Closed => {
+                    self.check(&directory, place, &name, event, is_theirs)
+                }
+            }
+        }
+    }
+
+    /// Looks at a directory and all below it, and has them watched.
+    fn walk(&mut self, from: Place, is_theirs: bool) {
+        let (mut waiting, mut last) = (VecDeque::from([from]), VecDeque::new());
+        for _ in 0..MOST_DIRECTORIES {
+            let Some(place) = waiting.pop_front().or_else(|| last.pop_front()) else { return };
+            let Some(directory) = open(&place).or_else(|| is_theirs.then(|| unclose(&place)).flatten()) else {
+                continue;
+            };
+            // First: what is made from now on is told by the watch.
+            self.watches.add(&directory, place.clone());
+            let Ok(listed) = Dir::read_from(&directory) else { continue };
+            for entry in listed.flatten() {
+                let name = OsStr::from_bytes(entry.file_name().to_bytes());
+                if name == "." || name == ".." {
+                    continue;
+                }
+                if name == ".git" {
+                    self.repository(&directory, &place, name, is_theirs);
+                    continue;
+                }
+                // Not every file system says it in its lists.
+                let kind = match entry.file_type() {
+                    FileType::Unknown => match statat(&directory, name, AtFlags::SYMLINK_NOFOLLOW) {
+                        Ok(found) => FileType::from_raw_mode(found.st_mode),
+                        Err(_) => continue,
+                    },
+                    kind => kind,
+                };
+                if kind == FileType::Directory {
+                    let below = place.below(name, &self.rules, &self.named);
+                    if below.is_passed { last.push_back(below) } else { waiting.push_back(below) }
+                } else {
+                    self.check(&directory, &place, name, Event::Created, is_theirs);
+                }
+            }
+        }
+    }
+
+    /// What leads git to a repository. New ones are looked through when the command has ended.
+    fn repository(&mut self, directory: &OwnedFd, place: &Place, name: &OsStr, is_theirs: bool) {
+        let path = place.path(name);
+        let Some((found, stamp)) = take::look(directory, name) else {
+            self.repositories.remove(&path);
+            return;
+        };
+        let leads = Leads::of(&found, stamp);
+        let is_known = self.repositories.get(&path).is_some_and(|(known, _)| *known == leads);
+        if is_known || self.repositories.len() >= MOST_REPOSITORIES {
+            return;
+        }
+        self.repositories.insert(path.clone(), (leads, is_theirs));
+        if is_theirs {
+            let known = self.repositories.iter().filter(|(_, (_, is_theirs))| !is_theirs).map(|(path, _)| path);
+            git::note_made(&self.rules.state, &path, known);
+            self.found.repositories.insert(path);
+            if found.is_dir() {
+                self.within_repository(place.root.clone(), place.at.join(name));
+            }
+        }
+    }
+
+    /// Has all in a repository watched that commands made, but for what it stores: it has no gate until the next cell is made.
+    fn within_repository(&mut self, root: Arc<Path>, at: PathBuf) {
+        let mut waiting = vec![at];
+        for _ in 0..MOST_WITHIN {
+            let Some(at) = waiting.pop() else { return };
+            let place = Place { root: root.clone(), at, acts: None, is_passed: false };
+            let Some(directory) = open(&place) else { continue };
+            self.watches.add(&directory, place.clone());
+            for entry in Dir::read_from(&directory).into_iter().flatten().flatten() {
+                let name = OsStr::from_bytes(entry.file_name().to_bytes());
+                let is_stored = STORED.iter().any(|stored| *stored == name);
+                if entry.file_type() == FileType::Directory && name != "." && name != ".." && !is_stored {
+                    waiting.push(place.at.join(name));
+                }
+            }
+        }
+    }
+
+    /// Looks at one name: if it acts, what is to become of it.
+    fn check(&mut self, directory: &OwnedFd, place: &Place, name: &OsStr, event: Event, is_theirs: bool) {
+        let rules = self.rules.clone();
+        let Some(acts) = place.acts_in(name, &rules, &self.named) else { return };
+        if take::is_passing(name) {
+            return;
+        }
+        let path = place.path(name);
+        // One that is gone is known until the next look begins: a command may put another one in its place.
+        let Some((found, stamp)) = take::look(directory, name) else { return };
+        let was = self.known.get(&path);
+        if was.is_some_and(|known| known.stamp == stamp) {
+            return;
+        }
+        if place.is_passed {
+            if is_theirs {
+                self.found.passed.insert(path);
+            }
+            return;
+        }
+        if !is_theirs {
+            self.know(directory, place, name, acts);
+            return;
+        }
+        let is_change = was.is_some();
+        let verdict = rules.verdict(acts, &place.at.join(name), is_change);
+        let told = if is_change { "changed" } else { "created" };
+        // Whatever else it is, it runs nothing.
+        let is_file = found.is_file() || found.is_symlink();
+        if !is_file {
+            self.know(directory, place, name, acts);
+            self.found.told.insert(path, (told, acts.what));
+            return;
+        }
+        let may_be_written = match event {
+            // What has another name besides is there already.
+            Event::Created => found.is_file() && take::links(&found) == 1,
+            Event::Written => true,
+            Event::Closed | Event::Directory => false,
+        };
+        if may_be_written {
+            let until = Instant::now() + PATIENCE;
+            self.writing.entry(path).or_insert_with(|| (place.clone(), name.to_owned(), until));
+            return;
+        }
+        self.writing.remove(&path);
+        let content = take::read_any(directory, name);
+        let before = self.known.get(&path).and_then(|known| known.before.as_ref());
+        if before == Some(&content) {
+            return self.know(directory, place, name, acts);
+        }
+        let is_other_mode = before.is_some_and(|before| before.blob() == content.blob());
+        if rules.was_allowed(&path, &content) {
+            return self.know(directory, place, name, acts);
+        }
+        // Only its mode changed, which is not for a command to say.
+        if verdict == Verdict::Held && is_other_mode {
+            return self.take(directory, place, name, acts);
+        }
+        if self.came_from_history(&path, &content) {
+            self.know(directory, place, name, acts);
+            self.found.let_through.insert(path);
+            return;
+        }
+        match verdict {
+            Verdict::Held => self.take(directory, place, name, acts),
+            Verdict::Told => {
+                self.know(directory, place, name, acts);
+                self.found.told.insert(path, (told, acts.what));
+            }
+        }
+    }
+
+    /// The person's repository had these bytes at this place.
+    fn came_from_history(&self, path: &Path, content: &Content) -> bool {
+        let link = path.ancestors().skip(1).map(|above| above.join(".git")).find(|link| symlink_metadata(link).is_ok());
+        let is_persons = |link: &PathBuf| {
+            let now = symlink_metadata(link).map(|found| Leads::of(&found, Stamp::of(&found)));
+            now.is_ok_and(|now| {
+                self.repositories.get(link).is_some_and(|(known, is_theirs)| !is_theirs && *known == now)
+            })
+        };
+        // Where a repository has no gate, commands may have written all of it.
+        let Some(link) = link.filter(|link| self.has_gates && is_persons(link)) else { return false };
+        let below = link.parent().and_then(|tree| path.strip_prefix(tree).ok());
+        below.zip(content.blob()).is_some_and(|(below, blob)| git::had(&self.rules.state, &link, below, blob))
+    }
+
+    /// Takes something out, and puts back what was there before.
+    fn take(&mut self, directory: &OwnedFd, place: &Place, name: &OsStr, acts: Acts) {
+        let path = place.path(name);
+        let before = self.forget(&path);
+        let held = Shelf::open(&self.rules.state).and_then(|shelf| {
+            take::out(directory, name, |content| {
+                shelf.hold_file(&place.root, &place.at.join(name), content, acts.what, before.as_ref())
+            })
+        });
+        let shown = self.rules.name(&path);
+        match held {
+            Ok(Some(taken)) => self.found.taken.push(taken),
+            // It was gone by then.
+            Ok(None) => {}
+            Err(error) => {
+                let line = format!(
+                    "`{shown}` could not be held back, as {}: {}",
+                    acts.what,
+                    sanitize::visible_line(&error.to_string())
+                );
+                self.found.lines.push(line);
+            }
+        }
+        if let Some(before) = before {
+            match take::put(directory, name, &before) {
+                Ok(()) => self.know(directory, place, name, acts),
+                Err(error) => self.found.lines.push(format!("`{shown}` could not be put back as it was: {error}")),
+            }
+        }
+    }
+
+    /// Nobody has to be asked about it from now on.
+    fn know(&mut self, directory: &OwnedFd, place: &Place, name: &OsStr, acts: Acts) {
+        let path = place.path(name);
+        self.forget(&path);
+        let Some((_, stamp)) = take::look(directory, name) else { return };
+        let is_put_back = self.rules.verdict(acts, &place.at.join(name), true) == Verdict::Held;
+        let is_kept = is_put_back && self.kept_bytes < MOST_KEPT;
+        let before = is_kept.then(|| take::read(directory, name, MOST_BEFORE).ok()).flatten();
+        if let Some(file) = before.as_ref().and_then(|_| take::open(directory, name)) {
+            // It may have other names besides.
+            self.watches.add_file(&file, place.clone(), name);
+        }
+        self.kept_bytes += before.as_ref().map_or(0, Content::bytes);
+        self.known.insert(path, Known { stamp, before });
+    }
+
+    fn forget(&mut self, path: &Path) -> Option<Content> {
+        let before = self.known.remove(path)?.before;
+        self.kept_bytes -= before.as_ref().map_or(0, Content::bytes);
+        before
+    }
+}
+
+/// Opens a directory that a command has closed to its own user, and lets it be read.
+fn unclose(place: &Place) -> Option<OwnedFd> {
+    let above = place.at.parent()?;
+    let top = openat(CWD, &*place.root, DIRECTORY, Mode::empty()).ok()?;
+    let directory = open_below(&top, above, DIRECTORY).ok()?;
+    take::unclose(&directory, place.at.file_name()?);
+    open(place)
+}
+
+fn open(place: &Place) -> Option<OwnedFd> {
+    let top = openat(CWD, &*place.root, DIRECTORY, Mode::empty()).ok()?;
+    open_below(&top, &place.at, DIRECTORY).ok()
+}
