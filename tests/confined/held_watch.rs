@@ -84,7 +84,7 @@ impl Shared {
         while !self.is_over.load(Ordering::SeqCst) {
             let before = self.turn.load(Ordering::SeqCst);
             let found = obeyed(top, Path::new(""), false, names);
-            if self.looks.fetch_add(1, Ordering::SeqCst) % OF_GIT == 0 {
+            if self.looks.fetch_add(1, Ordering::SeqCst).is_multiple_of(OF_GIT) {
                 git(top, &["status", "--porcelain", "-uno"]);
             }
             // A command that began or ended meanwhile made it for a moment that belongs to neither.

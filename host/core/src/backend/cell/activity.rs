@@ -84,6 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
+    #[expect(clippy::disallowed_methods, reason = "a process of the test's own")]
     fn it_changes_when_something_ran() {
         let own = metadata("/proc/self/ns/user").expect("a namespace").ino();
         let users = BTreeSet::from([own]);

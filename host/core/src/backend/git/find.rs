@@ -14,7 +14,7 @@ use std::fs::{Metadata, metadata, symlink_metadata};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 /// Directories that are looked through at most.
 const MOST_DIRECTORIES: usize = 100_000;
@@ -213,9 +213,9 @@ fn clean(path: &Path) -> Option<PathBuf> {
     let mut clean = PathBuf::new();
     for part in path.components() {
         match part {
-            std::path::Component::ParentDir => _ = clean.pop().then_some(())?,
-            std::path::Component::CurDir => {}
-            part => clean.push(part),
+            Component::ParentDir if !clean.pop() => return None,
+            Component::ParentDir | Component::CurDir => {}
+            Component::Prefix(_) | Component::RootDir | Component::Normal(_) => clean.push(part),
         }
     }
     Some(clean)

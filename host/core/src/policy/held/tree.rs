@@ -161,6 +161,8 @@ struct Watched {
     again: Option<(Instant, Duration)>,
     /// What a command has made and may be writing, and until when it is let be.
     writing: HashMap<PathBuf, (Place, OsString, Instant)>,
+    /// Directories that commands made and closed to their user.
+    closed: BTreeSet<Place>,
     /// What settings of git name in those that commands write.
     named: Vec<PathBuf>,
     /// Directories on PATH in those that commands write that were missing when somebody looked last.
@@ -209,6 +211,7 @@ impl Default for Watched {
             again: None,
             writing: HashMap::new(),
             named: Vec::new(),
+            closed: BTreeSet::new(),
             missing: BTreeSet::new(),
             found: Gathered::default(),
         }
@@ -245,7 +248,8 @@ impl Watch {
             let mut watched = watch.0.lock();
             watched.look(false);
             let again = watched.again.map(|(when, _)| when);
-            deadline = watched.writing.values().map(|(.., until)| *until).chain(again).min();
+            let closed = (!watched.closed.is_empty()).then(|| Instant::now() + PATIENCE);
+            deadline = watched.writing.values().map(|(.., until)| *until).chain(again).chain(closed).min();
         }
     }
 }
@@ -421,6 +425,7 @@ impl Watched {
         let is_there = |path: &PathBuf| symlink_metadata(path).is_ok();
         is_quiet
             && self.writing.is_empty()
+            && self.closed.is_empty()
             && !self.watches.is_full()
             && self.known.keys().all(is_there)
             && self.changed().is_empty()
@@ -471,6 +476,17 @@ impl Watched {
                 self.look_again(whose);
                 break;
             }
+        }
+        for place in std::mem::take(&mut self.closed) {
+            self.walk(place, true);
+        }
+        if is_last {
+            let closed = std::mem::take(&mut self.closed);
+            let told = |place: &Place| {
+                let name = self.rules.name(&place.root.join(&place.at));
+                format!("`{name}` cannot be looked into: what is in it may act by itself")
+            };
+            self.found.lines.extend(closed.iter().map(told));
         }
         if is_last && self.watches.is_full() {
             for root in self.roots.clone() {
@@ -535,7 +551,7 @@ impl Watched {
 
     /// Looks at names in one directory that something has happened to.
     fn happened(&mut self, place: &Place, names: BTreeMap<OsString, Event>, is_theirs: bool) {
-        let Some(directory) = open(place) else { return };
+        let Some(directory) = self.open(place, is_theirs) else { return };
         if let Some(git) = place.repository() {
             if is_theirs {
                 self.found.repositories.insert(place.root.join(git));
@@ -555,14 +571,21 @@ impl Watched {
         }
     }
 
+    /// Opens a directory; one that a command closed to its own user is opened to that one, or looked at again later.
+    fn open(&mut self, place: &Place, is_theirs: bool) -> Option<OwnedFd> {
+        let opened = open(place).or_else(|| is_theirs.then(|| unclose(place)).flatten());
+        if opened.is_none() && is_theirs && symlink_metadata(place.root.join(&place.at)).is_ok() {
+            self.closed.insert(place.clone());
+        }
+        opened
+    }
+
     /// Looks at a directory and all below it, and has them watched.
     fn walk(&mut self, from: Place, is_theirs: bool) {
         let (mut waiting, mut last) = (VecDeque::from([from]), VecDeque::new());
         for _ in 0..MOST_DIRECTORIES {
             let Some(place) = waiting.pop_front().or_else(|| last.pop_front()) else { return };
-            let Some(directory) = open(&place).or_else(|| is_theirs.then(|| unclose(&place)).flatten()) else {
-                continue;
-            };
+            let Some(directory) = self.open(&place, is_theirs) else { continue };
             // First: what is made from now on is told by the watch.
             self.watches.add(&directory, place.clone());
             let Ok(listed) = Dir::read_from(&directory) else { continue };
