@@ -7,7 +7,7 @@ use std::fs::{metadata, read_dir, read_to_string};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// What counts how often a thread was given a processor, in `/proc/PID/task/TID/status`.
+/// The context switches of a thread, as `/proc/PID/task/TID/status` counts them.
 const COUNTS: [&str; 2] = ["voluntary_ctxt_switches:", "nonvoluntary_ctxt_switches:"];
 
 /// Processes that one belongs to, one to the other, at most.
@@ -18,7 +18,7 @@ const MOST_ABOVE: usize = 1024;
 pub struct Activity(BTreeMap<(u32, u32), u64>);
 
 impl Activity {
-    /// That of all processes in these user namespaces; none where one runs now, or it cannot be told.
+    /// That of all processes in these user namespaces; none if one of them is running now, or if `/proc` cannot be read.
     pub(in crate::backend) fn of(users: &BTreeSet<u64>) -> Option<Self> {
         let (own, user) = (getpid().as_raw_nonzero().get().unsigned_abs(), getuid().as_raw());
         let mut threads = BTreeMap::new();
@@ -27,11 +27,11 @@ impl Activity {
             if pid == own || !is_one(&process.path(), users, user) {
                 continue;
             }
-            // It may end meanwhile, and so is missing.
+            // A process that has just ended is missing in what follows.
             for thread in read_dir(process.path().join("task")).into_iter().flatten().flatten() {
                 let Some(id) = number(&thread.file_name()) else { continue };
                 let Ok(status) = read_to_string(thread.path().join("status")) else { continue };
-                // It may have been running all the time, and so was not given a processor again.
+                // A process that runs all the time has no new context switch.
                 if words(&status, "State:").next() == Some("R") {
                     return None;
                 }
@@ -96,7 +96,7 @@ mod tests {
             |all: &Activity| all.0.iter().filter(|((pid, _), _)| *pid == id).map(|(_, runs)| *runs).collect::<Vec<_>>();
         let look = || Activity::of(&users).map(|all| of_child(&all));
         let mut before = look();
-        // It has to come to the line first that it waits for.
+        // The shell first has to reach its first `read`.
         loop {
             std::thread::sleep(std::time::Duration::from_millis(50));
             let now = look();

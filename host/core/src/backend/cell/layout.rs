@@ -58,7 +58,7 @@ impl Cover {
 /// it yet.
 pub(super) fn covers(profile: &Profile, cell: Option<&Namespaces>) -> io::Result<Vec<Cover>> {
     let found = profile.git();
-    // What git checks out comes and goes: `policy/held/` puts back what else changes it.
+    // Git has to be able to replace files that it tracks. Other changes of them are undone in `policy/held/`.
     let protect: Vec<_> = profile.protect.iter().filter(|place| !found.tracks(place)).cloned().collect();
     let mut covers = protected(&profile.write, &protect);
     covers.extend(git(profile));

@@ -41,7 +41,7 @@ impl Namespaces {
             let begin = Instant::now();
             loop {
                 match File::open(&path) {
-                    // Until it has executed all that it does, its files are root's: this program's memory is nobody's to read.
+                    // Before it executes its program it shares this one's memory, and its files in /proc belong to root.
                     Err(error) if error.kind() == io::ErrorKind::PermissionDenied && begin.elapsed() < PATIENCE => {
                         std::thread::sleep(Duration::from_millis(1));
                     }
@@ -271,7 +271,7 @@ impl Living {
         })
     }
 
-    /// What tells its processes from others.
+    /// The inode of its user namespace.
     pub(in crate::backend) fn user(&self) -> io::Result<u64> {
         self.namespaces.user()
     }
@@ -281,7 +281,7 @@ impl Living {
         let gates = self.gates.as_ref()?;
         if self.calls.fetch_add(1, Ordering::AcqRel) == 0 {
             let found = profile.git();
-            // What has directories only be read goes below a gate.
+            // The read-only mount of a git directory has to lie below its gate.
             if gates.has_new(&found) {
                 let _ = self.cover(profile);
             }

@@ -39,7 +39,7 @@ pub(crate) struct Found {
     pub(crate) directories: Vec<GitDir>,
     /// Files that lead to git directories.
     pub(crate) links: Vec<PathBuf>,
-    /// What git has in a working tree of what acts by its name: it comes and goes with what is checked out.
+    /// Files with names of the table that git tracks in a working tree. A checkout may replace them.
     pub(super) tracked: BTreeSet<PathBuf>,
     /// There are more directories than are looked through.
     pub(crate) is_cut: bool,

@@ -3,6 +3,8 @@
 //! What counts as such in a git directory is decided in `backend/git/`. What there is of it in the directories that commands write is
 //! known by `tree.rs`, which takes out by `take.rs` what is to be held by `rules.rs`. What is kept aside lies in `store.rs`.
 
+mod gathered;
+mod place;
 mod rules;
 mod store;
 mod take;

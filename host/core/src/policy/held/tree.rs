@@ -4,7 +4,9 @@
 //! runs, or what one left running may, that is taken for a command's: what is to be held is taken out at once (`take.rs`), and what was there before
 //! is put back. At other times it is the person's, and known from then on. What names mean is `policy/files/later.rs`.
 
-use super::rules::{Acts, NAMED, Rules, Verdict};
+use super::gathered::Gathered;
+use super::place::Place;
+use super::rules::{Acts, Rules, Verdict};
 use super::store::{Shelf, Taken};
 use super::take::{self, Content};
 use crate::backend::Active;
@@ -16,7 +18,6 @@ use crate::watches::{Dirty, Event, Told, Watches};
 use parking_lot::Mutex;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, openat, statat};
-use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::ffi::{OsStr, OsString};
 use std::fs::{Metadata, symlink_metadata};
@@ -42,76 +43,9 @@ const PATIENCE: Duration = Duration::from_millis(100);
 /// After how long it is looked at again whether what commands left has come to rest, at first and at last.
 const SHORTEST: Duration = Duration::from_millis(20);
 const LONGEST: Duration = Duration::from_secs(5);
-/// Directories that programs fill, and nobody opens.
-const PASSED: [&str; 4] = ["node_modules", "site-packages", "target", "vendor"];
 /// Directories in a repository that hold what it stores, and others of it that are watched.
 const STORED: [&str; 3] = ["objects", "refs", "logs"];
 const MOST_WITHIN: usize = 256;
-/// What one command is told of; more are counted.
-const MOST_TOLD: usize = 3;
-
-/// A directory below one that commands write.
-#[derive(Clone, Debug)]
-struct Place {
-    root: Arc<Path>,
-    /// Relative to the root.
-    at: PathBuf,
-    /// What the directory itself, or one above it, acts by.
-    acts: Option<Acts>,
-    is_passed: bool,
-}
-
-impl Place {
-    fn top(root: &Arc<Path>) -> Self {
-        Self { root: root.clone(), at: PathBuf::new(), acts: None, is_passed: false }
-    }
-
-    fn below(&self, name: &OsStr, rules: &Rules, named: &[PathBuf]) -> Self {
-        let at = self.at.join(name);
-        let acts = self.acts_in(name, rules, named);
-        let is_passed = self.is_passed || PASSED.iter().any(|passed| *passed == name);
-        Self { root: self.root.clone(), at, acts, is_passed }
-    }
-
-    /// By what something in it acts, if it does.
-    fn acts_in(&self, name: &OsStr, rules: &Rules, named: &[PathBuf]) -> Option<Acts> {
-        let is_named = || named.iter().any(|named| *named == self.path(name));
-        self.acts.or_else(|| rules.acts(&self.at.join(name))).or_else(|| is_named().then_some(NAMED))
-    }
-
-    fn path(&self, name: &OsStr) -> PathBuf {
-        self.root.join(&self.at).join(name)
-    }
-
-    /// The repository that it lies in, or is.
-    fn repository(&self) -> Option<&Path> {
-        self.at.ancestors().filter(|above| above.ends_with(".git")).last()
-    }
-
-    fn key(&self) -> (&Path, &Path) {
-        (&self.root, &self.at)
-    }
-}
-
-impl PartialEq for Place {
-    fn eq(&self, other: &Self) -> bool {
-        self.key() == other.key()
-    }
-}
-
-impl Eq for Place {}
-
-impl PartialOrd for Place {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for Place {
-    fn cmp(&self, other: &Self) -> Ordering {
-        self.key().cmp(&other.key())
-    }
-}
 
 /// Something that acts and that nobody has to be asked about.
 struct Known {
@@ -168,17 +102,6 @@ struct Watched {
     /// Directories on PATH in those that commands write that were missing when somebody looked last.
     missing: BTreeSet<PathBuf>,
     found: Gathered,
-}
-
-/// What is to be told.
-#[derive(Default)]
-struct Gathered {
-    told: BTreeMap<PathBuf, (&'static str, &'static str)>,
-    lines: Vec<String>,
-    let_through: BTreeSet<PathBuf>,
-    passed: BTreeSet<PathBuf>,
-    taken: Vec<Taken>,
-    repositories: BTreeSet<PathBuf>,
 }
 
 /// What came of a look.
@@ -271,17 +194,18 @@ impl Look {
         active: Option<Active>,
     ) -> Option<Self> {
         let look = Self { watch: watch.clone(), profile, has_ended: false };
-        watch.0.lock().active = active;
         if let Some(mut watched) = watch.0.try_lock()
             && watched.is_ready_for(&look.profile)
         {
-            look.begin(&mut watched, rules, goes_on, true);
+            look.begin(&mut watched, rules, active, true);
+            watched.goes_on |= goes_on;
             drop(watched);
             return Some(look);
         }
         tokio::task::spawn_blocking(move || {
             let mut watched = watch.0.lock();
-            look.begin(&mut watched, rules, goes_on, false);
+            look.begin(&mut watched, rules, active, false);
+            watched.goes_on |= goes_on;
             watched.start_thread(&watch);
             drop(watched);
             look
@@ -291,8 +215,9 @@ impl Look {
     }
 
     /// Before the command can make anything: what is there now is the person's. `is_quiet` where nothing has happened since the last look.
-    fn begin(&self, watched: &mut Watched, rules: Arc<Rules>, goes_on: bool, is_quiet: bool) {
+    fn begin(&self, watched: &mut Watched, rules: Arc<Rules>, active: Option<Active>, is_quiet: bool) {
         watched.rules = rules;
+        watched.active = active;
         watched.has_gates = self.profile.by == Means::Namespaces && (watched.has_gates || watched.roots.is_empty());
         if !is_quiet {
             watched.look(false);
@@ -309,7 +234,6 @@ impl Look {
         let is_missing = |entry: &&PathBuf| self.profile.can_write(entry) && symlink_metadata(entry).is_err();
         watched.missing = watched.rules.programs.iter().filter(is_missing).cloned().collect();
         watched.open += 1;
-        watched.goes_on |= goes_on;
     }
 
     /// Ends it, when the command has ended.
@@ -362,37 +286,6 @@ impl Drop for Look {
             watched.open = watched.open.saturating_sub(1);
             watched.has_missed = true;
         }
-    }
-}
-
-impl Gathered {
-    /// What is to be said of all but what was taken.
-    fn told(&self, rules: &Rules) -> Vec<String> {
-        let mut lines: Vec<String> = self.lines.iter().take(MOST_TOLD).cloned().collect();
-        let more = self.lines.len().saturating_sub(MOST_TOLD);
-        if more > 0 {
-            lines.push(format!("so it was with {more} more, which lie beside their places under names `.held-…`"));
-        }
-        let told = self.told.iter().map(|(path, (how, what))| format!("`{}` was {how}: {what}", rules.name(path)));
-        lines.extend(told.take(MOST_TOLD));
-        let more = self.told.len().saturating_sub(MOST_TOLD);
-        if more > 0 {
-            lines.push(format!("{more} more were made or changed of what runs or is obeyed later"));
-        }
-        let listed = |paths: &BTreeSet<PathBuf>| {
-            let names: Vec<String> =
-                paths.iter().take(MOST_TOLD).map(|path| format!("`{}`", rules.name(path))).collect();
-            let more = paths.len().saturating_sub(MOST_TOLD);
-            if more > 0 { format!("{} and {more} more", names.join(", ")) } else { names.join(", ") }
-        };
-        if !self.let_through.is_empty() {
-            lines.push(format!("not held, as the repository had it before: {}", listed(&self.let_through)));
-        }
-        if !self.passed.is_empty() {
-            let (count, passed) = (self.passed.len(), listed(&self.passed));
-            lines.push(format!("files with names of what acts by itself were made where programs keep what they install ({count}): {passed}"));
-        }
-        lines
     }
 }
 
