@@ -237,14 +237,20 @@ impl Program {
     /// The command where these system calls fail with `EPERM`, for it and for all that it starts.
     #[must_use]
     pub fn failing(&self, calls: &[i64], arguments: &[&str]) -> Command {
-        let given = self.command(arguments);
         if calls.is_empty() {
-            return given;
+            return self.command(arguments);
         }
         let calls: Vec<_> = calls.iter().map(i64::to_string).collect();
-        let mut command = Command::new("python3");
-        command.args(["-c", include_str!("failing.py"), &calls.join(",")]).arg(given.get_program());
-        command.args(given.get_args()).current_dir(self.path("work")).env_clear();
+        self.started_by(&["python3", "-c", include_str!("failing.py"), &calls.join(",")], arguments)
+    }
+
+    /// The command, started by another one, whose last arguments are the program and its arguments.
+    #[must_use]
+    pub fn started_by(&self, line: &[&str], arguments: &[&str]) -> Command {
+        let given = self.command(arguments);
+        let mut command = Command::new(line[0]);
+        command.args(&line[1..]).arg(given.get_program()).args(given.get_args());
+        command.current_dir(self.path("work")).env_clear();
         command.envs(given.get_envs().filter_map(|(name, value)| Some((name, value?))));
         command
     }
