@@ -1,13 +1,16 @@
-//! Builds the first process of a cell (`src/backend/cell/init.rs`), which is embedded: it has no library, so that the linker alone makes it.
+//! Builds the programs that run in cells (`src/backend/cell/programs/`), which are embedded: they have no library, so that the linker alone makes
+//! them.
 #![expect(clippy::disallowed_methods, reason = "a build script starts the compiler")]
 
 use std::env;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const SOURCE: &str = "src/backend/cell/init.rs";
+const SOURCES: &str = "src/backend/cell/programs";
+/// The first process of a cell, and what git calls there.
+const PROGRAMS: [&str; 2] = ["init", "relay"];
 /// No start-up files, no library, nothing that is laid out when it starts.
-const ARGUMENTS: [&str; 14] = [
+const ARGUMENTS: [&str; 13] = [
     "--edition=2024",
     "-Copt-level=s",
     "-Cpanic=abort",
@@ -21,22 +24,31 @@ const ARGUMENTS: [&str; 14] = [
     "-Clink-arg=-Wl,-z,norelro",
     "-Clink-arg=-Wl,--build-id=none",
     "-Dwarnings",
-    "--crate-name=init",
 ];
 
 fn main() {
-    println!("cargo::rerun-if-changed={SOURCE}");
-    let variable = |name: &str| env::var(name).unwrap_or_else(|_| panic!("cargo sets {name}"));
-    let output = PathBuf::from(variable("OUT_DIR")).join("init");
+    println!("cargo::rerun-if-changed={SOURCES}");
+    let output = PathBuf::from(variable("OUT_DIR"));
+    for program in PROGRAMS {
+        build(program, &output.join(program));
+    }
+}
+
+fn build(program: &str, output: &Path) {
     if !variable("TARGET").contains("-linux-") {
-        std::fs::write(&output, []).expect("a file in OUT_DIR");
+        std::fs::write(output, []).expect("a file in OUT_DIR");
         return;
     }
     let mut rustc = Command::new(variable("RUSTC"));
-    rustc.args(ARGUMENTS).arg("--target").arg(variable("TARGET")).arg(SOURCE).arg("-o").arg(&output);
+    rustc.args(ARGUMENTS).args(["--crate-name", program, "--target"]).arg(variable("TARGET"));
+    rustc.arg(format!("{SOURCES}/{program}.rs")).arg("-o").arg(output);
     if let Ok(linker) = env::var("RUSTC_LINKER") {
         rustc.arg(format!("-Clinker={linker}"));
     }
     let status = rustc.status().expect("the compiler that builds this");
-    assert!(status.success(), "the first process of a cell was not built");
+    assert!(status.success(), "`{program}` of cells was not built");
+}
+
+fn variable(name: &str) -> String {
+    env::var(name).unwrap_or_else(|_| panic!("cargo sets {name}"))
 }

@@ -9,14 +9,14 @@ use std::process::{Child, Command, Stdio};
 use toolcrib_tests::{Program, eventually, skip};
 
 /// A name that leads to this machine.
-const HOST: &str = "git.test";
+pub(crate) const HOST: &str = "git.test";
 /// Who commits in a repository without settings of its own, and how ssh finds the test's key.
 const ENVIRONMENT: &str = "export GIT_AUTHOR_NAME=a GIT_AUTHOR_EMAIL=a@example.org GIT_COMMITTER_NAME=a \
     GIT_COMMITTER_EMAIL=a@example.org GIT_CONFIG_GLOBAL=/dev/null GIT_SSH_COMMAND=\"ssh -F none -i $PWD/ssh/key \
     -o BatchMode=yes -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null -o LogLevel=ERROR\"";
 
 /// A bare repository with the commits of the workspace.
-fn bare(program: &Program, name: &str) -> PathBuf {
+pub(crate) fn bare(program: &Program, name: &str) -> PathBuf {
     let (work, bare) = (program.path("work").canonicalize().expect("a path"), program.path(name));
     git(&work, &["clone", "-q", "--bare", ".", bare.to_str().expect("text")]);
     bare.canonicalize().expect("a path")
@@ -148,7 +148,7 @@ fn address(query: &[u8]) -> Option<Vec<u8>> {
 }
 
 /// The settings by which commands reach a port of this machine under a name.
-fn reaching(port: u16) -> [String; 3] {
+pub(crate) fn reaching(port: u16) -> [String; 3] {
     [
         format!("network.dns_servers=[\"127.0.0.1:{}\"]", name_server()),
         format!("confine.hosts=[{HOST:?}, \"127.0.0.1\"]"),
@@ -217,10 +217,10 @@ fn a_repository_is_worked_with_over_http() {
 }
 
 /// An sshd that lets in whoever runs the tests, by a key.
-struct Sshd {
+pub(crate) struct Sshd {
     child: Child,
-    port: u16,
-    user: String,
+    pub(crate) port: u16,
+    pub(crate) user: String,
 }
 
 impl Drop for Sshd {
@@ -239,7 +239,7 @@ fn said(program: &str, arguments: &[&str]) -> Option<String> {
 impl Sshd {
     /// Starts one whose files, the key among them, are in a directory. None where there is no sshd, or no account to enter by.
     #[expect(clippy::disallowed_methods, reason = "the test's own server")]
-    fn new(directory: &Path) -> Option<Self> {
+    pub(crate) fn new(directory: &Path) -> Option<Self> {
         let program = ["/usr/sbin/sshd", "/usr/local/sbin/sshd"].into_iter().find(|path| Path::new(path).exists())?;
         let account = said("getent", &["passwd", &rustix::process::getuid().as_raw().to_string()])?;
         let user = account.split(':').next()?.to_owned();

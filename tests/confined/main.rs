@@ -14,6 +14,7 @@ mod git_remotes;
 mod git_together;
 mod held;
 mod held_watch;
+mod keys;
 mod ladder;
 mod memory;
 mod modes;

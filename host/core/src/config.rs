@@ -26,7 +26,9 @@ mod variables;
 mod vetting;
 
 pub use allowlist::Allowlist;
-pub use confine::{CellNetwork, Confine, ConfineFloor, ConfineMode, HeldFiles, PROXY_PORT, Unconfined, WORKSPACE};
+pub use confine::{
+    CellNetwork, Confine, ConfineFloor, ConfineMode, HeldFiles, Keys, PROXY_PORT, Unconfined, WORKSPACE,
+};
 pub use embeddings::Embeddings;
 pub use hosts::{HostList, HostPattern};
 pub use layers::{Origins, PolicySource, Settings, Sources};

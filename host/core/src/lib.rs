@@ -39,6 +39,7 @@ pub mod formats;
 mod host;
 pub mod jobs;
 pub mod kept_output;
+mod keys;
 mod leaks;
 mod mail;
 mod mountinfo;

@@ -1,4 +1,4 @@
-//! Programs that settings name for the host itself: what prints a secret, what makes vectors of texts. They are not confined, and have all
+//! Programs that settings name for the host itself: what prints a secret, what makes vectors of texts, what signs. They are not confined, and have all
 //! of the user's environment.
 
 use super::local::Local;
@@ -23,16 +23,25 @@ impl OwnPrograms {
 
     /// Starts one with closed standard input.
     pub(crate) async fn start(&self, argv: &[String]) -> Result<Box<dyn Process>, Failure> {
-        self.local.start(self.spec(argv)).await
+        self.local.start(self.spec(argv.iter().map(OsString::from).collect())).await
     }
 
     /// Starts one that is written to.
     pub(crate) async fn open(&self, argv: &[String]) -> Result<(Box<dyn Process>, Input), Failure> {
-        self.local.open(self.spec(argv)).await
+        self.local.open(self.spec(argv.iter().map(OsString::from).collect())).await
     }
 
-    fn spec(&self, argv: &[String]) -> ProcessSpec {
-        let argv = argv.iter().map(OsString::from).collect();
+    /// The same with variables of its own.
+    pub(crate) async fn open_with(
+        &self,
+        argv: Vec<OsString>,
+        variables: &[(&str, &str)],
+    ) -> Result<(Box<dyn Process>, Input), Failure> {
+        let variables = variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        self.local.open(ProcessSpec { variables, ..self.spec(argv) }).await
+    }
+
+    fn spec(&self, argv: Vec<OsString>) -> ProcessSpec {
         ProcessSpec { environment: self.environment.clone(), ..ProcessSpec::own(argv) }
     }
 }

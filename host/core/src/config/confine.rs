@@ -38,6 +38,8 @@ pub struct Confine {
     /// The ports of those.
     #[serde(deserialize_with = "few_ports")]
     pub ports: Vec<u16>,
+    /// Keys and passwords of the user's that they may have used for them, each time by a person's leave.
+    pub keys: Vec<Keys>,
     /// Whether they can have sockets of files and names among themselves.
     pub unix_sockets: bool,
     /// Whether they can look into processes of their own, as debuggers do.
@@ -71,6 +73,18 @@ pub enum HeldFiles {
     Words,
     /// What package managers and builds obey.
     All,
+}
+
+/// Keys of the user's, by what has them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Keys {
+    /// ssh-agent has them: it signs for a login, or what git commits.
+    Ssh,
+    /// gpg has them: it signs commits and tags.
+    Gpg,
+    /// Passwords that git asks its credential helpers for.
+    Passwords,
 }
 
 /// Whether commands run confined.

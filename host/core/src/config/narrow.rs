@@ -137,6 +137,7 @@ pub(super) const RULES: &[(&str, Rule, When)] = &[
     ("confine.network", NETWORK, EachTime),
     ("confine.hosts", Hosts, EachTime),
     ("confine.ports", Intersect, EachTime),
+    ("confine.keys", Intersect, EachTime),
     ("confine.unix_sockets", And, EachTime),
     ("confine.debug", And, EachTime),
     ("confine.processes", Min, EachTime),

@@ -30,6 +30,10 @@ pub enum ActionKind {
     Request,
     /// A connection of a confined command to a host that is not named.
     Connection,
+    /// A signature by a key of the user's.
+    Signature,
+    /// A password of the user's, which the command gets.
+    Password,
     /// A file that is written.
     Write,
     /// The same where a program runs or obeys the file later.
@@ -56,6 +60,7 @@ impl ActionKind {
             Self::Command | Self::Look => "`shell_confirm = false` under [tools]",
             Self::Request => "`fetch_confirm = false` under [tools]",
             Self::Connection => "`hosts` under [confine]",
+            Self::Signature | Self::Password => "nothing: a person answers in a terminal or in the client",
             Self::Write => "`files_confirm = \"runs-later\"` under [tools]",
             Self::WriteLater => "`files_confirm = \"never\"` under [tools]",
             Self::Held => "nothing: a person answers in a terminal or in the client, or by `toolcrib files held`",
@@ -72,6 +77,7 @@ impl ActionKind {
             Self::Command | Self::Look => ("tools.shell_confirm", Needed::Off),
             Self::Request => ("tools.fetch_confirm", Needed::Off),
             Self::Connection => ("confine.hosts", Needed::Any),
+            Self::Signature | Self::Password => ("confine.keys", Needed::Any),
             Self::Write => ("tools.files_confirm", Needed::AtMost("runs-later")),
             Self::WriteLater => ("tools.files_confirm", Needed::AtMost("never")),
             Self::Event => ("embedder.confirm", Needed::Any),
@@ -90,6 +96,8 @@ impl ActionKind {
             Self::Command => "Command execution denied by user.",
             Self::Request => "Fetch request denied by user.",
             Self::Connection => "Connection denied by user.",
+            Self::Signature => "Signature denied by user.",
+            Self::Password => "Password denied by user.",
             Self::Write | Self::WriteLater => "File write denied by user.",
             Self::Held => "Denied by user.",
             Self::Look => "Look at the terminal denied by user.",

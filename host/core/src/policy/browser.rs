@@ -5,6 +5,7 @@
 use super::connections::Judge;
 use super::hosts::{AdmittedTarget, check_encrypted, check_secret};
 use super::http::HttpGrant;
+use super::keys::Lender;
 use super::rights::BrowserRights;
 use crate::audit::Action;
 use crate::call::scope::Scope;
@@ -161,6 +162,10 @@ impl Judge for BrowserGrant {
     /// A secret is put into fields, and no command has it.
     fn has_secret(&self) -> bool {
         false
+    }
+
+    fn lender(&self) -> Option<&Lender> {
+        None
     }
 
     fn admits_plain(&self) -> bool {

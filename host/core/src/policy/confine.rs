@@ -15,10 +15,11 @@ use super::held::{Rules, Watch};
 use crate::backend::cell::{Cache, Means, MountPoint, Profile, RESOLVER};
 use crate::backend::{Backend, Facts};
 use crate::config::{
-    self, Allowlist, CellNetwork, Config, ConfineFloor, ConfineMode, Needed, Remedies, Unconfined, WORKSPACE,
+    self, Allowlist, CellNetwork, Config, ConfineFloor, ConfineMode, Keys, Needed, Remedies, Unconfined, WORKSPACE,
 };
 use crate::dirs::Dirs;
 use crate::envelope::{Failure, Kind};
+use crate::keys::Keyring;
 use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
 use std::collections::BTreeSet;
@@ -180,6 +181,7 @@ pub(crate) struct Confine {
     programs: Vec<PathBuf>,
     remedies: Remedies,
     reachable: Arc<Reachable>,
+    keyring: Keyring,
     /// What is protected below each directory that can be written.
     names: Arc<Vec<String>>,
     /// What is not held.
@@ -218,6 +220,7 @@ impl Confine {
             programs: std::env::split_paths(&path).map(|entry| canonical(&entry)).collect(),
             remedies: config.remedies(),
             reachable: Arc::new(Reachable::new(config)),
+            keyring: Keyring::new(dirs),
             names: Arc::new(settings.protect.clone()),
             keep: Arc::new(settings.keep.clone()),
             watch,
@@ -400,6 +403,41 @@ impl Confine {
         self.watch.clone()
     }
 
+    /// What has the keys of their user.
+    pub(super) fn keyring(&self) -> &Keyring {
+        &self.keyring
+    }
+
+    /// Those keys that commands can have used for them.
+    fn keys(&self) -> Vec<Keys> {
+        let is_served = self.settings.network == CellNetwork::Egress && self.settings.unix_sockets;
+        let is_there = |keys: &Keys| match keys {
+            Keys::Ssh => self.keyring.has_ssh(),
+            Keys::Gpg | Keys::Passwords => true,
+        };
+        let mut keys = if is_served { self.settings.keys.clone() } else { Vec::new() };
+        keys.retain(is_there);
+        keys
+    }
+
+    /// What ssh needs beside its agent, and is no secret: what the user calls servers, their keys, and which key is for what.
+    fn of_ssh(&self) -> Vec<PathBuf> {
+        // Where the home is empty, it is so as somebody said.
+        if self.read.is_some() || !self.keys().contains(&Keys::Ssh) {
+            return Vec::new();
+        }
+        let ssh = self.home.join(".ssh");
+        let entries = std::fs::read_dir(&ssh).into_iter().flatten().flatten();
+        let is_public = |name: &OsStr| {
+            name == "config" || name == "known_hosts" || Path::new(name).extension().is_some_and(|end| end == "pub")
+        };
+        let public =
+            entries.filter(|entry| is_public(&entry.file_name()) && entry.file_type().is_ok_and(|kind| kind.is_file()));
+        let mut public: Vec<_> = public.map(|entry| entry.path()).collect();
+        public.sort();
+        public
+    }
+
     /// What they may connect to.
     pub(super) fn reachable(&self) -> Arc<Reachable> {
         self.reachable.clone()
@@ -538,7 +576,7 @@ impl Confine {
         let staged = facts.staged();
         let show = [&self.output, &self.home, root, &facts.directory, &staged].into_iter().cloned().chain(resolver);
         let show = show.chain(facts.surroundings.programs.iter().cloned());
-        let show = show.chain(self.read.iter().flatten().cloned());
+        let show = show.chain(self.read.iter().flatten().cloned()).chain(self.of_ssh());
         let emptied: Vec<PathBuf> = self.read.is_some().then(|| self.home.clone()).into_iter().collect();
         // The whole home is not shown because commands begin there.
         let is_emptied = |path: &Path| emptied.iter().any(|home| home.starts_with(path));
@@ -547,6 +585,7 @@ impl Confine {
         let (network, processes, memory) = (settings.network, settings.processes, settings.memory.bytes());
         let (unix_sockets, debug) = (settings.unix_sockets, settings.debug);
         let ports = if network == CellNetwork::Egress { settings.ports.clone() } else { Vec::new() };
+        let keys = self.keys();
         let caches = self.caches(facts, &write);
         // The home, and what lies beside the workspace; not the whole disk.
         let beside = root.parent().filter(|beside| beside.parent().is_some());
@@ -564,6 +603,7 @@ impl Confine {
             caches,
             network,
             ports,
+            keys,
             unix_sockets,
             debug,
             processes,

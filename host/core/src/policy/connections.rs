@@ -4,6 +4,7 @@
 
 use super::approval::{ActionKind, By, Landing, Question};
 use super::hosts::{AdmittedTarget, HostRules, Opens, covers};
+use super::keys::Lender;
 use crate::audit::Action;
 use crate::call::scope::Scope;
 use crate::call::session::ApprovalKey;
@@ -43,6 +44,9 @@ pub(super) fn open_to_all(hosts: &[HostPattern]) -> Vec<String> {
 pub(crate) trait Judge: Send + Sync {
     /// Whether what connects has a secret.
     fn has_secret(&self) -> bool;
+
+    /// Who lends it keys; none where it gets none.
+    fn lender(&self) -> Option<&Lender>;
 
     /// Whether what is not encrypted may pass.
     fn admits_plain(&self) -> bool;
@@ -107,6 +111,8 @@ pub(crate) struct Connections {
     pub(super) approval_timeout: Duration,
     /// The command has a secret: what it may send it to was said when it was allowed, and no more.
     pub(super) has_secret: bool,
+    /// None where its cell has no keys.
+    pub(super) lender: Option<Arc<Lender>>,
 }
 
 impl Connections {
@@ -141,7 +147,7 @@ impl Connections {
             (refusal.hint(self.reachable.rules.name_it(&host)), "confine.hosts")
         };
         let is_forbidden = self.reachable.remedies.stands_against("confine.hosts", &Needed::Entry(&host));
-        let Some(scope) = call.filter(|scope| scope.approver.is_read() && !is_forbidden && !self.has_secret) else {
+        let Some(scope) = call.filter(|scope| scope.approver.is_read() && !is_forbidden && !self.has_secret()) else {
             return Err(unnamed());
         };
         let site = Landing { backend: HERE.into(), ..Landing::default() };
@@ -163,7 +169,11 @@ impl Connections {
 
 impl Judge for Connections {
     fn has_secret(&self) -> bool {
-        self.has_secret
+        self.has_secret || self.lender().is_some_and(Lender::has_lent)
+    }
+
+    fn lender(&self) -> Option<&Lender> {
+        self.lender.as_deref()
     }
 
     fn admits_plain(&self) -> bool {

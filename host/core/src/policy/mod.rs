@@ -17,6 +17,7 @@ pub(crate) mod hosts;
 pub mod http;
 pub mod in_force;
 pub mod jobs;
+pub(crate) mod keys;
 mod let_out;
 mod level;
 pub mod lock;

@@ -7,6 +7,7 @@ use super::command::{self, Denylist, Destination, Held};
 use super::confine::{Confine, Confinement, Notices};
 use super::connections::Connections;
 use super::held::{Asker, Watched};
+use super::keys::Lender;
 use super::let_out::LET_OUT;
 use super::run::{self, Run, With};
 use super::typing::{AdmittedInput, Keyboard, Typing};
@@ -25,6 +26,7 @@ use crate::secrets::Value;
 use std::collections::HashSet;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 /// What one plugin may do with the shell.
@@ -215,7 +217,20 @@ impl ShellGrant {
                 sha256: self.sha256.clone(),
                 approval_timeout: self.approval_timeout,
                 has_secret: false,
+                lender: (!cell.keys.is_empty()).then(|| Arc::new(self.lender(cell))),
             }),
+        }
+    }
+
+    /// Who lends keys to its commands in a cell.
+    fn lender(&self, cell: &Profile) -> Lender {
+        Lender {
+            confine: self.confine.clone(),
+            write: cell.write.clone(),
+            plugin: self.plugin.clone(),
+            sha256: self.sha256.clone(),
+            approval_timeout: self.approval_timeout,
+            has_lent: AtomicBool::new(false),
         }
     }
 

@@ -6,6 +6,7 @@ use super::approval::{ActionKind, By, Landing, Question};
 use super::confine::Confine;
 use super::connections::Judge;
 use super::hosts::{AdmittedTarget, HostRules, Opens, check_encrypted, check_secret, covers, is_local_name};
+use super::keys::Lender;
 use crate::audit::Action;
 use crate::call::scope::Scope;
 use crate::call::session::ApprovalKey;
@@ -202,6 +203,10 @@ fn local(hosts: &[HostPattern]) -> Vec<HostPattern> {
 impl Judge for UpstreamGrant {
     fn has_secret(&self) -> bool {
         !self.secrets.is_empty()
+    }
+
+    fn lender(&self) -> Option<&Lender> {
+        None
     }
 
     fn admits_plain(&self) -> bool {

@@ -4,7 +4,7 @@ use super::doors;
 use super::hidden::Place;
 use super::living::Namespaces;
 use super::steps::{self, Mounts, NODEV, NONE, NOSUID, RDONLY, Step, VANISHED, path};
-use super::{Cache, DEVICES, LINKS, MACHINES, MountPoint, NOTHING, OWN, Profile, RESOLVER};
+use super::{Cache, DEVICES, GIT_RELAY, KEYS, LINKS, MACHINES, MountPoint, NOTHING, OWN, Profile, RELAY, RESOLVER};
 use crate::backend::git::ROOM;
 use crate::config::CellNetwork;
 use std::collections::BTreeSet;
@@ -192,6 +192,9 @@ impl Layout {
         if profile.network == CellNetwork::Egress {
             layout.names()?;
         }
+        if !profile.keys.is_empty() {
+            layout.keys()?;
+        }
         let emptied = profile.emptied.iter().map(|place| text(place)).collect::<io::Result<Vec<_>>>()?;
         for home in &emptied {
             layout.directories_to(Path::new(home))?;
@@ -291,6 +294,13 @@ impl Layout {
         self.push(Step::Listen { address, port, kind, slot });
     }
 
+    /// The same at a path.
+    pub(super) fn listen_at(&mut self, at: &str) -> io::Result<()> {
+        let slot = self.slot();
+        self.push(Step::ListenAt { path: path(at)?, slot });
+        Ok(())
+    }
+
     /// A socket by which the kernel says which others are bound; it is what a slot holds in the end.
     pub(super) fn ask_for_sockets(&mut self) {
         let slot = self.slot();
@@ -310,6 +320,13 @@ impl Layout {
             true => Ok(()),
             false => self.cover(&Cover::new(file, &place, RDONLY | NOSUID, NONE)),
         }
+    }
+
+    /// Makes where keys outside are asked for, with what git calls for that. No command can put another program in its place.
+    fn keys(&mut self) -> io::Result<()> {
+        self.directory(Path::new(KEYS))?;
+        self.push(Step::MakeProgram { path: path(GIT_RELAY)?, program: RELAY });
+        self.cover(&Cover::new(Path::new(GIT_RELAY), Path::new(GIT_RELAY), RDONLY | NOSUID, NONE))
     }
 
     /// What a step does.

@@ -1,21 +1,17 @@
-//! The network of a cell that reaches hosts: sockets that are made in its namespace and are this process's. What connects to them is accepted
-//! here, so a cell has no way out but what `egress/` does for it.
+//! The ways out of a cell that reaches hosts: sockets that are made in its namespaces and are this process's. What connects to them is accepted
+//! here, so a cell has no way out but what `egress/` and `keys/` do for it.
 
 use super::layout::Layout;
-use super::{Namespaces, Profile};
+use super::{KEYS_HOST, Namespaces, Profile, SSH_AGENT};
 use crate::backend::spawn;
-use crate::config::{CellNetwork, PROXY_PORT};
-use std::ffi::{OsStr, OsString};
+use crate::config::{Keys, PROXY_PORT};
 use std::io;
 use std::net::{Ipv4Addr, TcpListener, UdpSocket};
 use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixListener;
 
 /// Where names are asked for.
 const NAMES_PORT: u16 = 53;
-
-/// What a program sets that looks for a proxy in its environment, and what it does not ask that for.
-const VARIABLES: [&str; 3] = ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"];
-const DIRECT: &str = "localhost,127.0.0.1,::1";
 
 /// The sockets of a cell. None of them blocks.
 pub struct Listeners {
@@ -25,6 +21,17 @@ pub struct Listeners {
     pub names: UdpSocket,
     /// For connections to a port, whatever the address, and which that is.
     pub caught: Vec<(u16, TcpListener)>,
+    /// For what asks for keys of the user's.
+    pub keys: Vec<(Asked, UnixListener)>,
+}
+
+/// By whom keys are asked for.
+#[derive(Clone, Copy, Debug)]
+pub enum Asked {
+    /// By ssh, and what else knows its agent.
+    BySsh,
+    /// By git, through a program of ours.
+    ByGit,
 }
 
 impl Listeners {
@@ -43,40 +50,24 @@ impl Listeners {
         let mut next = || bound.next().ok_or(io::ErrorKind::NotFound);
         let (proxy, names) = (next()?.into(), next()?.into());
         let caught = profile.ports.iter().copied().zip(bound.map(OwnedFd::into).collect::<Vec<TcpListener>>());
-        Ok(Some(Self { proxy, names, caught: caught.collect() }))
+        // A command may have put something in their place: then it has none.
+        let keys = Self::keys(namespaces, profile).unwrap_or_default();
+        Ok(Some(Self { proxy, names, caught: caught.collect(), keys }))
     }
-}
 
-/// Settings of git in a cell. Only the person's git cleans up: in a cell each commit would leave a process behind for that.
-const GIT: [(&str, &str); 2] = [("maintenance.auto", "false"), ("gc.auto", "0")];
-
-impl Profile {
-    /// Adds the variables by which programs in such a cell find what it has for them.
-    pub(in crate::backend) fn add_variables(&self, environment: &mut Vec<(OsString, OsString)>) {
-        let mut add = |name: &str, value: &OsStr| {
-            environment.retain(|(other, _)| *other != *name);
-            environment.push((name.into(), value.into()));
-        };
-        for cache in &self.caches {
-            if let Some(name) = &cache.variable {
-                add(name, cache.place.as_os_str());
-            }
+    fn keys(namespaces: &Namespaces, profile: &Profile) -> io::Result<Vec<(Asked, UnixListener)>> {
+        let is_asked = |keys: &[Keys]| keys.iter().any(|of| profile.keys.contains(of));
+        let places = [
+            (Asked::BySsh, SSH_AGENT, is_asked(&[Keys::Ssh])),
+            (Asked::ByGit, KEYS_HOST, is_asked(&[Keys::Gpg, Keys::Passwords])),
+        ];
+        let mut layout = Layout::default();
+        let served: Vec<_> = places.into_iter().filter(|(.., is_asked)| *is_asked).collect();
+        served.iter().try_for_each(|(_, place, _)| layout.listen_at(place))?;
+        if served.is_empty() {
+            return Ok(Vec::new());
         }
-        add("GIT_CONFIG_COUNT", GIT.len().to_string().as_ref());
-        for (number, (key, value)) in GIT.into_iter().enumerate() {
-            add(&format!("GIT_CONFIG_KEY_{number}"), key.as_ref());
-            add(&format!("GIT_CONFIG_VALUE_{number}"), value.as_ref());
-        }
-        match self.network {
-            CellNetwork::None | CellNetwork::Full => return,
-            CellNetwork::Egress => {}
-        }
-        let proxy = format!("http://127.0.0.1:{PROXY_PORT}");
-        let variables = VARIABLES.map(|name| (name, proxy.as_str())).into_iter().chain([("NO_PROXY", DIRECT)]);
-        // Some programs look for one spelling, some for the other.
-        for (name, value) in variables {
-            add(&name.to_lowercase(), value.as_ref());
-            add(name, value.as_ref());
-        }
+        let bound = spawn::enter(namespaces, &layout)?;
+        Ok(served.into_iter().map(|(by, ..)| by).zip(bound.into_iter().map(OwnedFd::into)).collect())
     }
 }

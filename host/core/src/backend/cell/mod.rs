@@ -2,7 +2,8 @@
 //!
 //! What is writable, what is hidden and which processes there are is decided by mounts and namespaces that a child makes before it
 //! executes, as the user, without privilege or another program: `layout.rs` puts together how, `steps.rs` has the system calls, `hidden.rs`
-//! finds what there is to hide, `doors.rs` which sockets and pipes are closed, `users.rs` makes the namespace that the others belong to. `filter.rs` refuses what would make others, `init.rs` is the first process, whose end is the end of all.
+//! finds what there is to hide, `doors.rs` which sockets and pipes are closed, `users.rs` makes the namespace that the others belong to. `filter.rs` refuses what would make others, `programs/` has what runs there: the
+//! first process, whose end is the end of all.
 //! Commands and panes join a cell that lives (`living.rs`), and this host makes their connections for them (`listeners.rs`). `cgroup.rs` bounds
 //! what they take together. `../spawn.rs` has the children.
 //!
@@ -24,6 +25,7 @@ mod spare;
 mod steps;
 mod system;
 mod users;
+mod variables;
 
 pub use activity::Activity;
 pub(super) use bwrap::Bwrap;
@@ -31,13 +33,13 @@ pub(super) use cgroup::{Group, enter, how_to_enter, leave};
 pub use cgroup::{Met, can_bound_memory};
 pub(crate) use cgroup::{bounds_memory, cannot_enter, how_to_get_a_cgroup};
 pub(super) use domain::Domain;
-pub use listeners::Listeners;
+pub use listeners::{Asked, Listeners};
 pub use living::Visit;
 pub(super) use living::{Joined, Living, Namespaces};
 pub use means::Means;
 
 use crate::backend::git;
-use crate::config::CellNetwork;
+use crate::config::{CellNetwork, Keys};
 use doors::Doors;
 use hidden::Hidden;
 pub(super) use layout::Layout;
@@ -60,6 +62,8 @@ const NAMESPACES: libc::c_int =
     libc::CLONE_NEWNS | libc::CLONE_NEWPID | libc::CLONE_NEWIPC | libc::CLONE_NEWUTS | libc::CLONE_NEWCGROUP;
 /// The first process, as the build made it; empty where there are no cells.
 const INIT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/init"));
+/// What git calls there for what is outside.
+const RELAY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/relay"));
 /// Places of the machine that a cell has new and empty, with their modes and sizes in bytes.
 const OWN: [(&str, &str, u64); 4] =
     [("/tmp", "1777", 1 << 30), ("/run", "755", 16 << 20), ("/dev", "755", 64 << 10), ("/dev/shm", "1777", 1 << 30)];
@@ -82,6 +86,11 @@ pub(crate) const RESOLVER: &str = "/etc/resolv.conf";
 const WRITTEN: &str = "written";
 /// What lies over hidden directories.
 const NOTHING: &str = "/run/.nothing";
+/// Where keys outside are asked for: by ssh, by [`RELAY`], and that itself.
+const KEYS: &str = "/run/.keys";
+const SSH_AGENT: &str = "/run/.keys/ssh";
+const KEYS_HOST: &str = "/run/.keys/host";
+const GIT_RELAY: &str = "/run/.keys/git";
 
 /// What the commands of a cell reach. Paths are absolute; those of directories that can be written have no links.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -111,6 +120,8 @@ pub struct Profile {
     pub network: CellNetwork,
     /// The ports at which connections to hosts are caught, where it reaches some.
     pub ports: Vec<u16>,
+    /// The keys outside that its commands can have used for them, where it reaches hosts.
+    pub keys: Vec<Keys>,
     /// Whether its processes can have sockets of files and names among themselves.
     pub unix_sockets: bool,
     /// Whether they can look into each other, as debuggers do.
@@ -214,7 +225,8 @@ impl Profile {
     pub fn closed() -> Self {
         let [write, around, hide, show, protect] = [const { Vec::new() }; 5];
         let (caches, mounts) = (Vec::new(), Vec::new());
-        let (by, network, ports, known) = (Means::Namespaces, CellNetwork::None, Vec::new(), Known::default());
+        let (by, network, known) = (Means::Namespaces, CellNetwork::None, Known::default());
+        let (ports, keys) = (Vec::new(), Vec::new());
         let (toolset, emptied, unix_sockets, debug, nests) = (None, Vec::new(), true, false, false);
         let (processes, memory) = (512, None);
         Self {
@@ -230,6 +242,7 @@ impl Profile {
             mounts,
             network,
             ports,
+            keys,
             unix_sockets,
             debug,
             nests,

@@ -1,5 +1,5 @@
 //! The first process of a command that is not known yet: in the cell, with all that it gives up given up, it waits for a message that says
-//! what to start (`init.rs`). So the next command does not wait for namespaces and mounts.
+//! what to start (`programs/init.rs`). So the next command does not wait for namespaces and mounts.
 
 use super::living::Idle;
 use crate::backend::spawn::{Program, Started};
@@ -12,7 +12,7 @@ use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// Bytes of texts in a message; `init.rs` has the same number. A longer command joins by itself.
+/// Bytes of texts in a message; `programs/init.rs` has the same number. A longer command joins by itself.
 const MOST_TOLD: usize = 64 << 10;
 /// Arguments and variables of those.
 const MOST_WORDS: usize = 1024;

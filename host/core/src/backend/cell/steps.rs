@@ -80,6 +80,11 @@ pub(in crate::backend) enum Step {
     MakeFile {
         path: CString,
     },
+    /// Makes a file that everybody can execute.
+    MakeProgram {
+        path: CString,
+        program: &'static [u8],
+    },
     Link {
         path: CString,
         to: CString,
@@ -89,6 +94,11 @@ pub(in crate::backend) enum Step {
         address: Ipv4Addr,
         port: u16,
         kind: libc::c_int,
+        slot: usize,
+    },
+    /// The same at a path, where a host before this one may have left its own.
+    ListenAt {
+        path: CString,
         slot: usize,
     },
     /// Opens a socket by which the kernel says which others are bound, into a slot.
@@ -276,6 +286,13 @@ impl Step {
                     libc::close(file);
                     Ok(())
                 }
+                Self::MakeProgram { path, program } => {
+                    let flags = libc::O_CREAT | libc::O_WRONLY | libc::O_CLOEXEC | libc::O_NOFOLLOW;
+                    let file = result(libc::open(path.as_ptr(), flags, 0o755).into())?;
+                    let wrote = libc::write(file, program.as_ptr().cast(), program.len());
+                    libc::close(file);
+                    if wrote == program.len().cast_signed() { Ok(()) } else { Err(libc::ENOSPC) }
+                }
                 Self::Link { path, to } => made(libc::symlink(to.as_ptr(), path.as_ptr())),
                 Self::Listen { address, port, kind, slot } => {
                     let flags = libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
@@ -303,6 +320,19 @@ impl Step {
                         _ => Ok(()),
                     }
                 }
+                Self::ListenAt { path, slot } => {
+                    let kind = libc::SOCK_STREAM | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
+                    slots[*slot] = result(libc::socket(libc::AF_UNIX, kind, 0).into())?;
+                    libc::unlink(path.as_ptr());
+                    let mut at: libc::sockaddr_un = std::mem::zeroed();
+                    at.sun_family = libc::AF_UNIX as libc::sa_family_t;
+                    for (to, from) in at.sun_path.iter_mut().zip(path.to_bytes_with_nul()) {
+                        *to = *from as libc::c_char;
+                    }
+                    let length = size_of_val(&at) as libc::socklen_t;
+                    result(libc::bind(slots[*slot], (&raw const at).cast(), length).into())?;
+                    result(libc::listen(slots[*slot], BACKLOG).into()).map(drop)
+                }
                 Self::AskForSockets { slot } => {
                     let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC;
                     slots[*slot] = result(libc::socket(libc::AF_NETLINK, kind, libc::NETLINK_SOCK_DIAG).into())?;
@@ -328,10 +358,12 @@ impl Step {
             Self::Propagate { .. } => "setting how mounts are passed on".into(),
             Self::Attributes { .. } => "making mounts read-only".into(),
             Self::Lay { target, .. } => format!("laying a mount over {}", shown(target)),
-            Self::MakeDirectory { path } | Self::MakeFile { path } | Self::Link { path, .. } => {
-                format!("making {}", shown(path))
-            }
+            Self::MakeDirectory { path }
+            | Self::MakeFile { path }
+            | Self::MakeProgram { path, .. }
+            | Self::Link { path, .. } => format!("making {}", shown(path)),
             Self::Listen { port, .. } => format!("listening on port {port}"),
+            Self::ListenAt { path, .. } => format!("listening at {}", shown(path)),
             Self::AskForSockets { .. } => "asking for sockets".into(),
         }
     }

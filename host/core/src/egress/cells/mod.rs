@@ -5,6 +5,7 @@
 //! `policy/connections.rs`; `tunnel.rs` holds what is sent against that: the name in a TLS greeting, the host of each plain request
 //! (`requests.rs`).
 
+mod keys;
 mod names;
 mod proxy;
 mod requests;
@@ -23,11 +24,13 @@ use crate::policy::hosts::AdmittedTarget;
 use names::MadeUp;
 use parking_lot::Mutex;
 use std::collections::HashMap;
+use std::future::poll_fn;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Weak};
+use std::task::{Context, Poll};
 use std::time::Duration;
-use tokio::net::{TcpListener, TcpStream, UdpSocket};
+use tokio::net::{TcpListener, TcpStream, UdpSocket, UnixListener};
 use tokio::sync::{OnceCell, OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
@@ -228,10 +231,16 @@ impl Network {
         let names = UdpSocket::from_std(listeners.names)?;
         self.spawn(names::answer(self.clone(), names));
         let proxy = TcpListener::from_std(listeners.proxy)?;
-        self.spawn(accept(self.clone(), proxy, proxy::serve));
+        self.spawn(accept(self.clone(), of_hosts(proxy), proxy::serve));
         for (port, listener) in listeners.caught {
             let listener = TcpListener::from_std(listener)?;
-            self.spawn(accept(self.clone(), listener, move |client, stream| tunnel::catch(client, stream, port)));
+            let catch = move |client, stream| tunnel::catch(client, stream, port);
+            self.spawn(accept(self.clone(), of_hosts(listener), catch));
+        }
+        for (by, listener) in listeners.keys {
+            let listener = UnixListener::from_std(listener)?;
+            let next = move |context: &mut Context<'_>| listener.poll_accept(context).map_ok(|(stream, _)| stream);
+            self.spawn(accept(self.clone(), next, move |client, stream| crate::keys::serve(client, by, stream)));
         }
         Ok(())
     }
@@ -379,14 +388,19 @@ fn is_unreachable(failure: &Failure) -> bool {
     }
 }
 
+/// The connections at a port.
+fn of_hosts(listener: TcpListener) -> impl Fn(&mut Context<'_>) -> Poll<io::Result<TcpStream>> {
+    move |context| listener.poll_accept(context).map_ok(|(stream, _)| stream)
+}
+
 /// Accepts the connections of a cell, as many at one time as there may be.
-async fn accept<W: Future<Output = ()> + Send + 'static>(
+async fn accept<S, W: Future<Output = ()> + Send + 'static>(
     network: Arc<Network>,
-    listener: TcpListener,
-    work: impl Fn(Client, TcpStream) -> W,
+    next: impl Fn(&mut Context<'_>) -> Poll<io::Result<S>>,
+    work: impl Fn(Client, S) -> W,
 ) {
     loop {
-        let Ok((stream, _)) = listener.accept().await else {
+        let Ok(stream) = poll_fn(&next).await else {
             // It ended before it was accepted, or no descriptor is left: others end meanwhile.
             tokio::time::sleep(PAUSE).await;
             continue;

@@ -26,66 +26,11 @@
 #![no_std]
 #![no_main]
 
-use core::arch::{asm, global_asm};
+mod machine;
+
+use core::arch::asm;
 use core::mem::MaybeUninit;
-use core::panic::PanicInfo;
-
-#[cfg(target_arch = "x86_64")]
-global_asm!(".globl _start", "_start:", "mov rdi, rsp", "and rsp, -16", "call {main}", "ud2", main = sym main);
-#[cfg(target_arch = "aarch64")]
-global_asm!(".globl _start", "_start:", "mov x0, sp", "bl {main}", "brk 1", main = sym main);
-
-/// Numbers of system calls.
-#[cfg(target_arch = "x86_64")]
-mod number {
-    pub const READ: usize = 0;
-    pub const RECVMSG: usize = 47;
-    pub const CHDIR: usize = 80;
-    pub const DUP3: usize = 292;
-    pub const CLONE: usize = 56;
-    pub const EXECVE: usize = 59;
-    pub const EXECVEAT: usize = 322;
-    pub const FCNTL: usize = 72;
-    pub const WAIT4: usize = 61;
-    pub const KILL: usize = 62;
-    pub const PRCTL: usize = 157;
-    pub const SIGPROCMASK: usize = 14;
-    pub const EXIT_GROUP: usize = 231;
-    pub const PPOLL: usize = 271;
-    pub const SIGNALFD4: usize = 289;
-    pub const CLOSE_RANGE: usize = 436;
-    pub const WRITE: usize = 1;
-    pub const SETPGID: usize = 109;
-    pub const SETSID: usize = 112;
-    pub const GETPID: usize = 39;
-    pub const IOCTL: usize = 16;
-    pub const PRLIMIT64: usize = 302;
-}
-#[cfg(target_arch = "aarch64")]
-mod number {
-    pub const READ: usize = 63;
-    pub const RECVMSG: usize = 212;
-    pub const CHDIR: usize = 49;
-    pub const DUP3: usize = 24;
-    pub const CLONE: usize = 220;
-    pub const EXECVE: usize = 221;
-    pub const EXECVEAT: usize = 281;
-    pub const FCNTL: usize = 25;
-    pub const WAIT4: usize = 260;
-    pub const KILL: usize = 129;
-    pub const PRCTL: usize = 167;
-    pub const SIGPROCMASK: usize = 135;
-    pub const EXIT_GROUP: usize = 94;
-    pub const PPOLL: usize = 73;
-    pub const SIGNALFD4: usize = 74;
-    pub const CLOSE_RANGE: usize = 436;
-    pub const WRITE: usize = 64;
-    pub const SETPGID: usize = 154;
-    pub const SETSID: usize = 157;
-    pub const GETPID: usize = 172;
-    pub const IOCTL: usize = 29;
-    pub const PRLIMIT64: usize = 261;
-}
+use machine::{BROKEN, CLOEXEC, call, exit, number};
 
 const SIGHUP: u32 = 1;
 const SIGINT: u32 = 2;
@@ -112,13 +57,11 @@ const POLLIN: i16 = 1;
 const F_SETFD: usize = 2;
 const FD_CLOEXEC: usize = 1;
 const AT_EMPTY_PATH: usize = 0x1000;
-const CLOEXEC: usize = 0o2_000_000;
 /// Bytes of what a signal descriptor says of one signal; its number comes first.
 const SIGNAL_BYTES: usize = 128;
 const ECHILD: isize = -10;
 /// As shells say that a file could not be executed.
 const NOT_EXECUTED: usize = 127;
-const BROKEN: usize = 125;
 /// Bytes that a spare reads after the head of its message; the host (`spare.rs`) has the same number.
 const MOST_TOLD: usize = 64 << 10;
 /// Arguments and variables in that message.
@@ -129,36 +72,6 @@ struct Polled {
     descriptor: i32,
     events: i16,
     happened: i16,
-}
-
-#[cfg(target_arch = "x86_64")]
-unsafe fn call(number: usize, arguments: [usize; 5]) -> isize {
-    let result;
-    // SAFETY: up to the caller.
-    unsafe {
-        asm!(
-            "syscall",
-            inlateout("rax") number.cast_signed() => result,
-            in("rdi") arguments[0], in("rsi") arguments[1], in("rdx") arguments[2], in("r10") arguments[3], in("r8") arguments[4],
-            lateout("rcx") _, lateout("r11") _,
-        );
-    }
-    result
-}
-
-#[cfg(target_arch = "aarch64")]
-unsafe fn call(number: usize, arguments: [usize; 5]) -> isize {
-    let result;
-    // SAFETY: up to the caller.
-    unsafe {
-        asm!(
-            "svc 0",
-            in("x8") number,
-            inlateout("x0") arguments[0].cast_signed() => result,
-            in("x1") arguments[1], in("x2") arguments[2], in("x3") arguments[3], in("x4") arguments[4],
-        );
-    }
-    result
 }
 
 /// Starts `child` in this process's memory, on the stack that ends at `top`, and stands still until it has executed something or ended: nothing
@@ -191,13 +104,6 @@ unsafe fn start(top: *mut u128, child: unsafe extern "C" fn(*const Beginning) ->
         );
     }
     result
-}
-
-unsafe fn exit(status: usize) -> ! {
-    loop {
-        // SAFETY: it does not return.
-        unsafe { call(number::EXIT_GROUP, [status, 0, 0, 0, 0]) };
-    }
 }
 
 /// `stack` is what the kernel left there: the number of arguments, the arguments, a null, the variables.
@@ -511,10 +417,4 @@ unsafe fn number_of(mut digits: *const u8) -> i32 {
         }
     }
     number
-}
-
-#[panic_handler]
-fn panic(_: &PanicInfo<'_>) -> ! {
-    // SAFETY: it does not return.
-    unsafe { exit(BROKEN) }
 }

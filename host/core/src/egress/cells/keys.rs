@@ -1,0 +1,51 @@
+//! Commands of a cell as who asks for keys: in the name of the call that runs there, whose person is asked.
+
+use super::{Caller, Client};
+use crate::call::scope::Scope;
+use crate::egress::Target;
+use crate::envelope::Failure;
+use crate::keys::{Asker, Keyring, Wanted};
+use crate::policy::keys::Lender;
+use crate::secrets::Value;
+use futures_util::future::BoxFuture;
+use std::sync::Arc;
+
+impl Client {
+    /// The call that runs, if its commands get keys.
+    fn running(&self) -> Option<(Arc<Caller>, Arc<Scope>)> {
+        let (caller, runs) = self.network.caller();
+        let caller = caller.filter(|caller| runs && caller.judge.lender().is_some())?;
+        let scope = caller.scope.upgrade()?;
+        Some((caller, scope))
+    }
+}
+
+impl Asker for Client {
+    fn keyring(&self) -> Option<Keyring> {
+        let (caller, _) = self.running()?;
+        caller.judge.lender().map(Lender::keyring)
+    }
+
+    fn ask<'a>(&'a self, wanted: &'a Wanted) -> BoxFuture<'a, Result<(), Failure>> {
+        Box::pin(async move {
+            let nobody = || Failure::denied("no call of this host runs in the cell that could ask for a key");
+            let (caller, scope) = self.running().ok_or_else(nobody)?;
+            let lender = caller.judge.lender().ok_or_else(nobody)?;
+            lender.ask(wanted, &scope).await
+        })
+    }
+
+    fn refuse(&self, refusal: &Failure) {
+        self.network.refuse(refusal);
+    }
+
+    fn lent(&self, server: &Target, password: &Value) {
+        let Some((caller, scope)) = self.running() else { return };
+        scope.secrets.guard(&format!("git:{}", server.server()), password.expose());
+        if let Some(lender) = caller.judge.lender() {
+            lender.note_lent();
+        }
+        // What a person allowed before knew of no password.
+        caller.decided.lock().retain(|known, _| *known == server.server());
+    }
+}

@@ -1,0 +1,131 @@
+//! Keys and passwords of the user's, for commands in a cell: what has them stays outside, and is asked for a signature or a password here.
+//!
+//! A cell has sockets of this process for that (`backend/cell/listeners.rs`). `ssh.rs` speaks the protocol of ssh-agent; `git.rs` serves the
+//! program that git calls in a cell, for signatures of gpg (`gpg.rs`) and for passwords (`password.rs`). Whether a key is used a person
+//! decides (`policy/keys.rs`).
+
+mod git;
+mod gpg;
+mod password;
+mod ssh;
+
+use crate::backend::cell::Asked;
+use crate::backend::own::OwnPrograms;
+use crate::backend::{Finished, finish};
+use crate::dirs::Dirs;
+use crate::egress::Target;
+use crate::envelope::{Failure, Kind, duration};
+use crate::secrets::Value;
+use futures_util::future::BoxFuture;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::io::AsyncWriteExt;
+use tokio::net::UnixStream;
+
+/// How long a program of the user's may take: a person may have to type a passphrase, or to touch a key.
+const PATIENCE: Duration = Duration::from_mins(2);
+
+/// What has the keys of a user.
+#[derive(Clone)]
+pub(crate) struct Keyring {
+    runner: Arc<OwnPrograms>,
+    /// The directories of PATH.
+    path: Vec<PathBuf>,
+    /// The socket of the user's ssh-agent.
+    ssh: Option<PathBuf>,
+    /// Where ssh keeps the keys of servers.
+    known_hosts: PathBuf,
+}
+
+impl Keyring {
+    pub(crate) fn new(dirs: &Dirs) -> Self {
+        let variable = |name: &str| dirs.environment.get(name).filter(|value| !value.is_empty());
+        Self {
+            runner: Arc::new(OwnPrograms::new(dirs)),
+            path: std::env::split_paths(variable("PATH").unwrap_or_default()).collect(),
+            ssh: variable("SSH_AUTH_SOCK").map(PathBuf::from).filter(|socket| socket.is_absolute()),
+            known_hosts: dirs.home.join(".ssh/known_hosts"),
+        }
+    }
+
+    /// Whether the user has an ssh-agent.
+    pub(crate) fn has_ssh(&self) -> bool {
+        self.ssh.is_some()
+    }
+
+    /// The same where no program of these directories is started: commands write there.
+    pub(crate) fn without(&self, written: &[PathBuf]) -> Self {
+        let is_theirs = |directory: &PathBuf| {
+            let found = directory.canonicalize().unwrap_or_else(|_| directory.clone());
+            !found.is_absolute() || written.iter().any(|root| found.starts_with(root))
+        };
+        let path = self.path.iter().filter(|directory| !is_theirs(directory)).cloned().collect();
+        Self { path, ..self.clone() }
+    }
+
+    /// Runs a program of the user's to its end, with this on its standard input.
+    async fn run(&self, argv: &[&str], input: &[u8], variables: &[(&str, &str)]) -> Result<Finished, Failure> {
+        let unavailable = |why: String| Failure::new(Kind::Unavailable, format!("`{}` {why}", argv[0]));
+        let candidates = self.path.iter().map(|directory| directory.join(argv[0]));
+        let program = candidates.into_iter().find(|file| file.is_file());
+        let program = program.ok_or_else(|| unavailable("is not installed outside of the cell".into()))?;
+        let argv: Vec<_> = [program.into_os_string()].into_iter().chain(argv[1..].iter().map(Into::into)).collect();
+        let (process, mut to) = self.runner.open_with(argv, variables).await?;
+        let run = async {
+            // One that ends before it has read all says why by its status.
+            let _ = to.write_all(input).await;
+            drop(to);
+            finish(process).await
+        };
+        let ended = tokio::time::timeout(PATIENCE, run).await;
+        let ended = ended.map_err(|_| unavailable(format!("took more than {}", duration(PATIENCE))))?;
+        ended.map_err(|error| unavailable(format!("was lost: {error}")))
+    }
+}
+
+/// What is asked for.
+pub(crate) struct Wanted {
+    pub(crate) what: What,
+    /// What it is for, as people read it.
+    pub(crate) action: String,
+    /// What is signed, where that can be read.
+    pub(crate) details: Option<String>,
+    /// What an answer for the session covers: a key, and what it is used for.
+    pub(crate) covers: String,
+}
+
+/// What a command gets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum What {
+    Signature,
+    Password,
+}
+
+/// The commands of a cell, as who asks for them.
+pub(crate) trait Asker: Send + Sync {
+    /// The keys of whose user may be used; none where nobody can be asked.
+    fn keyring(&self) -> Option<Keyring>;
+
+    /// Asks a person.
+    fn ask<'a>(&'a self, wanted: &'a Wanted) -> BoxFuture<'a, Result<(), Failure>>;
+
+    /// Has the call told why a program did not get what it asked for.
+    fn refuse(&self, refusal: &Failure);
+
+    /// The commands have a password of this server from here on.
+    fn lent(&self, server: &Target, password: &Value);
+}
+
+/// Serves one connection of a program in a cell.
+pub(crate) async fn serve(asker: impl Asker, by: Asked, program: UnixStream) {
+    match by {
+        Asked::BySsh => ssh::serve(&asker, program).await,
+        Asked::ByGit => git::serve(&asker, program).await,
+    }
+}
+
+fn keyring(asker: &dyn Asker) -> Result<Keyring, Failure> {
+    let nobody = || Failure::denied("no call of this host runs in the cell that could ask for a key");
+    asker.keyring().ok_or_else(nobody)
+}
