@@ -48,6 +48,8 @@ pub struct Session {
     /// The kinds of events that were answered since the turn began.
     told: Mutex<BTreeSet<String>>,
     equals: Mutex<Equals>,
+    /// The places where a result said that nothing is held back there.
+    warned_of: Mutex<BTreeSet<String>>,
     /// Its browsers, which end with it.
     desks: Arc<Desks>,
     /// Its connections to mail servers, likewise.
@@ -233,6 +235,11 @@ impl Session {
     #[must_use]
     pub fn told(&self) -> Vec<String> {
         self.told.lock().iter().cloned().collect()
+    }
+
+    /// Whether no result has said so of this place yet; from here on one has.
+    pub(crate) fn warns_of(&self, place: &str) -> bool {
+        self.warned_of.lock().insert(place.to_owned())
     }
 
     pub(crate) fn remember_told(&self, kind: &str) {

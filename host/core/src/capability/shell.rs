@@ -300,7 +300,7 @@ fn with_way_out(
 ) -> Vec<String> {
     refusals.extend(refused(calling));
     let way_out = command.remember(&refusals, scope);
-    bounds.into_iter().chain(refusals).chain(way_out).collect()
+    bounds.into_iter().chain(refusals).chain(way_out).chain(command.unheld(scope)).collect()
 }
 
 /// What a command made that runs or is obeyed later.

@@ -71,6 +71,8 @@ pub struct AdmittedCommand {
     environment: Vec<String>,
     secrets: Vec<(String, Value)>,
     cell: Option<Arc<Profile>>,
+    /// It runs in a place where nothing of what it leaves is held back.
+    is_elsewhere: bool,
     connections: Option<Connections>,
     confine: Arc<Confine>,
     asker: Asker,
@@ -141,6 +143,14 @@ impl AdmittedCommand {
         if let (Some(watched), Some(cell)) = (watched, &self.cell) {
             watched.enter(cell, backend);
         }
+    }
+
+    /// What is to be said once a session of a container or another host.
+    pub(crate) fn unheld(&self, scope: &Scope) -> Option<String> {
+        let place = scope.backend.name().to_owned();
+        (self.is_elsewhere && scope.session.warns_of(&place)).then(|| {
+            format!("on {place} nothing holds back what commands leave in git directories, or in files that act by themselves")
+        })
     }
 
     /// How often the bounds of its cell have been met.
@@ -334,6 +344,7 @@ impl ShellGrant {
             environment: self.environment.clone(),
             secrets,
             cell: cell.cloned(),
+            is_elsewhere: *confinement == Confinement::Elsewhere,
             connections: cell.and_then(|cell| self.connections(cell)).map(|own| own.with_secret(has_secret)),
             confine: self.confine.clone(),
             asker: Asker { plugin: self.plugin.clone(), sha256: self.sha256.clone(), timeout: self.approval_timeout },
