@@ -10,7 +10,7 @@
 //! 6. the guest reaches the world through a [`capability`]: check the grant, act, convert; the tools of other people's servers have no guest
 //!    ([`upstream`]);
 //! 7. [`backend`] is where it lands: processes, files, at home in a [`workspace`]; [`tmux`] keeps the panes in which commands run
-//!    there; `egress` is the one way out; the program around the host is its [`embedder`]; output that is cut goes to [`kept_output`], what
+//!    there; `egress` is the one way out, and `keys` what signs and logs in for commands; the program around the host is its [`embedder`]; output that is cut goes to [`kept_output`], what
 //!    stays into the [`store`], where it is found by its words, and by its meaning with `embeddings`; what outlives its caller is one of the
 //!    [`jobs`];
 //! 8. back in [`call`], texts are cleaned by [`text::sanitize`], the values of [`secrets`] are taken out by `leaks`, the outcome goes on the
