@@ -5,6 +5,7 @@
 mod answers;
 mod changes;
 mod history;
+mod links;
 mod ordinary;
 mod person;
 mod settings;

@@ -1,9 +1,11 @@
 //! What a command left that acts by itself: a person is asked about it, and until somebody says yes it is kept aside.
 //!
 //! What counts as such in a git directory is decided in `backend/git/`. What there is of it in the directories that commands write is
-//! known by `tree.rs`, which takes out by `take.rs` what is to be held by `rules.rs`. What is kept aside lies in `store.rs`.
+//! known by `tree.rs`, with `links.rs` for what links lead to. It takes out by `take.rs` what is to be held by `rules.rs`. What is kept aside lies
+//! in `store.rs`.
 
 mod gathered;
+mod links;
 mod place;
 mod rules;
 mod store;

@@ -1,6 +1,7 @@
 //! Where in the directories that commands write something lies, and by what it acts there.
 
-use super::rules::{Acts, NAMED, Rules};
+use super::links::Links;
+use super::rules::{Acts, Rules};
 use std::cmp::Ordering;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -25,17 +26,21 @@ impl Place {
         Self { root: root.clone(), at: PathBuf::new(), acts: None, is_passed: false }
     }
 
-    pub(super) fn below(&self, name: &OsStr, rules: &Rules, named: &[PathBuf]) -> Self {
+    /// A directory by its path below the root.
+    pub(super) fn at(root: &Arc<Path>, at: &Path, rules: &Rules, links: &Links) -> Self {
+        at.iter().fold(Self::top(root), |place, part| place.below(part, rules, links))
+    }
+
+    pub(super) fn below(&self, name: &OsStr, rules: &Rules, links: &Links) -> Self {
         let at = self.at.join(name);
-        let acts = self.acts_in(name, rules, named);
+        let acts = self.acts_in(name, rules, links);
         let is_passed = self.is_passed || PASSED.iter().any(|passed| *passed == name);
-        Self { root: self.root.clone(), at, acts, is_passed }
+        Self { root: self.root.clone(), at, acts, is_passed: is_passed && !links.lead_to(&self.path(name)) }
     }
 
     /// By what something in it acts, if it does.
-    pub(super) fn acts_in(&self, name: &OsStr, rules: &Rules, named: &[PathBuf]) -> Option<Acts> {
-        let is_named = || named.iter().any(|named| *named == self.path(name));
-        self.acts.or_else(|| rules.acts(&self.at.join(name))).or_else(|| is_named().then_some(NAMED))
+    pub(super) fn acts_in(&self, name: &OsStr, rules: &Rules, links: &Links) -> Option<Acts> {
+        self.acts.or_else(|| rules.acts(&self.at.join(name))).or_else(|| links.acts(&self.path(name)))
     }
 
     pub(super) fn path(&self, name: &OsStr) -> PathBuf {

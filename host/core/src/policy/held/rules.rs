@@ -82,13 +82,17 @@ impl Rules {
 
     /// What becomes of something that a command made, or changed where it is known.
     pub(super) fn verdict(&self, acts: Acts, at: &Path, is_change: bool) -> Verdict {
-        let is_kept = || at.ancestors().any(|above| self.keep.iter().any(|name| ends_with(name, above)));
         let is_held = match acts.acting {
             Acting::Opens => self.held >= HeldFiles::Opens,
             Acting::Words => self.held >= HeldFiles::Words && !is_change,
             Acting::Builds => self.held >= HeldFiles::All && !is_change,
         };
-        if is_held && !is_kept() { Verdict::Held } else { Verdict::Told }
+        if is_held && !self.is_kept(at) { Verdict::Held } else { Verdict::Told }
+    }
+
+    /// Settings say that a path is not held.
+    pub(super) fn is_kept(&self, at: &Path) -> bool {
+        at.ancestors().any(|above| self.keep.iter().any(|name| ends_with(name, above)))
     }
 
     /// A person said yes to this very file once.

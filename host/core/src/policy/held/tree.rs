@@ -5,6 +5,7 @@
 //! is put back. At other times it is the person's, and known from then on. What names mean is `policy/files/later.rs`.
 
 use super::gathered::Gathered;
+use super::links::Links;
 use super::place::Place;
 use super::rules::{Acts, Rules, Verdict};
 use super::store::{Shelf, Taken};
@@ -97,8 +98,8 @@ struct Watched {
     writing: HashMap<PathBuf, (Place, OsString, Instant)>,
     /// Directories that commands made and closed to their user.
     closed: BTreeSet<Place>,
-    /// What settings of git name in those that commands write.
-    named: Vec<PathBuf>,
+    /// Links in those that commands write, and what settings of git name there.
+    links: Links,
     /// Directories on PATH in those that commands write that were missing when somebody looked last.
     missing: BTreeSet<PathBuf>,
     found: Gathered,
@@ -133,7 +134,7 @@ impl Default for Watched {
             idle: None,
             again: None,
             writing: HashMap::new(),
-            named: Vec::new(),
+            links: Links::default(),
             closed: BTreeSet::new(),
             missing: BTreeSet::new(),
             found: Gathered::default(),
@@ -225,10 +226,11 @@ impl Look {
         }
         for root in &self.profile.write {
             if !watched.roots.contains(root.as_path()) {
-                watched.named = watched.rules.named(&self.profile.write);
+                watched.links.name(watched.rules.named(&self.profile.write));
                 let root: Arc<Path> = root.as_path().into();
                 watched.roots.insert(root.clone());
                 watched.walk(Place::top(&root), false);
+                watched.follow(false);
             }
         }
         let is_missing = |entry: &&PathBuf| self.profile.can_write(entry) && symlink_metadata(entry).is_err();
@@ -386,6 +388,7 @@ impl Watched {
                 self.walk(Place::top(&root), true);
             }
         }
+        self.follow(is_theirs);
         let now = Instant::now();
         let due = |(path, (.., until)): (&PathBuf, &(Place, OsString, Instant))| {
             (is_last || *until <= now).then(|| path.clone())
@@ -425,6 +428,7 @@ impl Watched {
                 self.walk(Place::top(&root), false);
             }
         }
+        self.follow(false);
     }
 
     /// What is known and is not what it was.
@@ -432,14 +436,14 @@ impl Watched {
         let is_other = |(path, known): &(&PathBuf, &Known)| {
             known.before.is_some() && symlink_metadata(path).is_ok_and(|found| Stamp::of(&found) != known.stamp)
         };
-        let place = |(path, _): (&PathBuf, &Known)| {
-            let root = self.roots.iter().find(|root| path.starts_with(root))?;
-            let (above, name) = (path.parent()?.strip_prefix(root).ok()?, path.file_name()?);
-            let parts = above.components().map(|part| part.as_os_str());
-            let place = parts.fold(Place::top(root), |place, part| place.below(part, &self.rules, &self.named));
-            Some((place, name.to_owned()))
-        };
-        self.known.iter().filter(is_other).filter_map(place).collect()
+        self.known.iter().filter(is_other).filter_map(|(path, _)| self.place(path)).collect()
+    }
+
+    /// Where something lies, by its path.
+    fn place(&self, path: &Path) -> Option<(Place, OsString)> {
+        let root = self.roots.iter().find(|root| path.starts_with(root))?;
+        let (above, name) = (path.parent()?.strip_prefix(root).ok()?, path.file_name()?);
+        Some((Place::at(root, above, &self.rules, &self.links), name.to_owned()))
     }
 
     /// Looks at names in one directory that something has happened to.
@@ -455,10 +459,11 @@ impl Watched {
             match event {
                 _ if name == ".git" => self.repository(&directory, place, &name, is_theirs),
                 Event::Directory => {
-                    self.walk(place.below(&name, &self.rules, &self.named), is_theirs);
+                    self.walk(place.below(&name, &self.rules, &self.links), is_theirs);
                 }
                 Event::Created | Event::Written | Event::Closed => {
-                    self.check(&directory, place, &name, event, is_theirs)
+                    self.link(place, &name);
+                    self.check(&directory, place, &name, event, is_theirs);
                 }
             }
         }
@@ -500,12 +505,56 @@ impl Watched {
                     kind => kind,
                 };
                 if kind == FileType::Directory {
-                    let below = place.below(name, &self.rules, &self.named);
-                    if below.is_passed { last.push_back(below) } else { waiting.push_back(below) }
-                } else {
-                    self.check(&directory, &place, name, Event::Created, is_theirs);
+                    let below = place.below(name, &self.rules, &self.links);
+                    if below.is_passed {
+                        last.push_back(below)
+                    } else {
+                        waiting.push_back(below)
+                    }
+                    continue;
                 }
+                if kind == FileType::Symlink {
+                    self.link(&place, name);
+                }
+                self.check(&directory, &place, name, Event::Created, is_theirs);
             }
+        }
+    }
+
+    /// Knows a link by which an ordinary name leads somewhere. One that acts is known when it is admitted.
+    fn link(&mut self, place: &Place, name: &OsStr) {
+        let path = place.path(name);
+        let is_passed = place.below(name, &self.rules, &self.links).is_passed && !self.links.lead_by(&path);
+        if !is_passed && path.is_symlink() && place.acts_in(name, &self.rules, &self.links).is_none() {
+            self.links.insert(path, None);
+        }
+    }
+
+    /// Looks at what links lead to that they did not before.
+    fn follow(&mut self, is_theirs: bool) {
+        for _ in 0..MOST_ROUNDS {
+            let reached = self.links.follow();
+            if reached.is_empty() {
+                return;
+            }
+            for path in reached {
+                self.reach(&path, is_theirs);
+            }
+        }
+    }
+
+    fn reach(&mut self, path: &Path, is_theirs: bool) {
+        // What lies in a git directory is for its gate to decide.
+        let Some((place, name)) =
+            self.place(path).filter(|(place, name)| place.repository().is_none() && name != ".git")
+        else {
+            return;
+        };
+        let Some(directory) = self.open(&place, is_theirs) else { return };
+        match take::look(&directory, &name) {
+            Some((found, _)) if found.is_dir() => self.walk(place.below(&name, &self.rules, &self.links), is_theirs),
+            Some(_) => self.check(&directory, &place, &name, Event::Closed, is_theirs),
+            None => {}
         }
     }
 
@@ -553,7 +602,7 @@ impl Watched {
     /// Looks at one name: if it acts, what is to become of it.
     fn check(&mut self, directory: &OwnedFd, place: &Place, name: &OsStr, event: Event, is_theirs: bool) {
         let rules = self.rules.clone();
-        let Some(acts) = place.acts_in(name, &rules, &self.named) else { return };
+        let Some(acts) = place.acts_in(name, &rules, &self.links) else { return };
         if take::is_passing(name) {
             return;
         }
@@ -564,7 +613,7 @@ impl Watched {
         if was.is_some_and(|known| known.stamp == stamp) {
             return;
         }
-        if place.is_passed {
+        if place.is_passed && !self.links.lead_to(&path) {
             if is_theirs {
                 self.found.passed.insert(path);
             }
@@ -673,7 +722,10 @@ impl Watched {
     fn know(&mut self, directory: &OwnedFd, place: &Place, name: &OsStr, acts: Acts) {
         let path = place.path(name);
         self.forget(&path);
-        let Some((_, stamp)) = take::look(directory, name) else { return };
+        let Some((found, stamp)) = take::look(directory, name) else { return };
+        if found.is_symlink() && !self.rules.is_kept(&place.at.join(name)) {
+            self.links.insert(path.clone(), Some(acts));
+        }
         let is_put_back = self.rules.verdict(acts, &place.at.join(name), true) == Verdict::Held;
         let is_kept = is_put_back && self.kept_bytes < MOST_KEPT;
         let before = is_kept.then(|| take::read(directory, name, MOST_BEFORE).ok()).flatten();
