@@ -6,6 +6,7 @@ mod answers;
 mod changes;
 mod history;
 mod links;
+mod on_path;
 mod ordinary;
 mod person;
 mod settings;

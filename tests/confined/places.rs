@@ -194,40 +194,6 @@ fn what_is_protected_is_not_written() {
     }
 }
 
-/// A directory on PATH may lie in the workspace: programs there run later, and the workspace stays writable.
-#[test]
-fn programs_on_path_are_not_written() {
-    let program = program(Via::Process);
-    program.write("work/bin/tool", "#!/bin/sh\n");
-    let bin = program.path("work/bin").canonicalize().expect("a directory");
-    let mut command = program.command(&["--yes", "--set", crate::rig::REQUIRED, "run"]);
-    command.env("PATH", format!("{}:/usr/bin:/bin", bin.display()));
-    let mut client = toolcrib_tests::Client::of(toolcrib_tests::Running::start(&mut command));
-    let result = client
-        .result("run_shell", toolcrib_tests::shell::command("touch bin/ls; echo x >>bin/tool; mv bin b; touch in"));
-    assert_eq!(result["exit_code"], 0, "{result}");
-    let kept = fs::read_to_string(bin.join("tool")).expect("a file");
-    assert!(kept == "#!/bin/sh\n" && !bin.join("ls").exists() && program.path("work/in").exists(), "{result}");
-}
-
-/// One that is missing cannot be protected. That it was made is told, wherever it lies, and from then on it is not written.
-#[test]
-fn a_directory_on_path_that_a_command_makes_is_told() {
-    let program = program(Via::Process);
-    let bin = program.path("work").canonicalize().expect("a directory").join("node_modules/deep/.bin");
-    let mut command = program.command(&["--yes", "--set", crate::rig::REQUIRED, "run"]);
-    command.env("PATH", format!("{}:/usr/bin:/bin", bin.display()));
-    let mut client = toolcrib_tests::Client::of(toolcrib_tests::Running::start(&mut command));
-    let mut notices =
-        |text: &str| client.result("run_shell", toolcrib_tests::shell::command(text))["notices"].to_string();
-    assert!(!notices("true").contains("PATH"));
-    let told = notices("mkdir -p node_modules/deep/.bin && echo x >node_modules/deep/.bin/git");
-    assert!(told.contains("`node_modules/deep/.bin` was created, which is on PATH"), "{told}");
-    assert!(!notices("true").contains("was created"));
-    let refused = notices("/bin/sh -c 'echo y >node_modules/deep/.bin/ls'");
-    assert!(refused.contains("node_modules/deep/.bin/ls` is protected") && !bin.join("ls").exists(), "{refused}");
-}
-
 /// A name that leads elsewhere ends no command, and is no way out either.
 #[test]
 fn a_link_in_a_protected_place_does_no_harm() {

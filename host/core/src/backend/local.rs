@@ -57,6 +57,9 @@ const TMUX_VARIABLES: [&str; 2] = ["TMUX", "TMUX_PANE"];
 /// Cells that live at once. A host has one for each workspace and profile that its commands have; those that panes are in live on by them.
 const MOST_CELLS: usize = 8;
 
+/// The variable in which the user's `PATH` is where another one is given.
+const USERS_PATH: &str = "TOOLCRIB_USERS_PATH";
+
 /// What came of trying a cell, once it was tried; else why it cannot be made.
 type Tried = Arc<OnceCell<Result<(), String>>>;
 
@@ -82,13 +85,21 @@ impl Local {
     pub fn new(directory: PathBuf, home: PathBuf, own: PathBuf, environment: Environment) -> Self {
         tree::become_subreaper();
         let passed = environment::build(&environment, &[], None);
-        let has_tmux = spawn::find(OsStr::new("tmux"), &passed).is_ok();
+        let workspace = Workspace::find(&directory, &home);
+        // Nobody writes in all of a home.
+        if !canonical(&home).starts_with(&workspace.root) {
+            spawn::commands_write(std::slice::from_ref(&workspace.root));
+        }
+        let mut without = passed.clone();
+        keep_to_own_programs(&mut without);
+        let has_tmux = spawn::find(OsStr::new("tmux"), &without).is_ok();
         let tmux = if has_tmux { TmuxThere::Yes } else { TmuxThere::No };
         let path = passed.iter().find(|(name, _)| name == "PATH").map(|(_, path)| path.as_os_str());
-        let programs = std::env::split_paths(path.unwrap_or_default()).map(|entry| canonical(&directory.join(entry)));
+        let path = std::env::split_paths(path.unwrap_or_default()).map(|entry| directory.join(entry));
+        let path: Vec<PathBuf> = path.collect();
+        let programs = path.iter().map(|entry| canonical(entry)).collect();
         let program = std::env::current_exe().ok().map(|program| canonical(&program));
-        let surroundings = Surroundings { home: canonical(&home), programs: programs.collect(), program };
-        let workspace = Workspace::find(&directory, &home);
+        let surroundings = Surroundings { home: canonical(&home), programs, path, program };
         Self {
             facts: Arc::new(Facts { directory, home, own, tmux, workspace, surroundings }),
             environment,
@@ -190,8 +201,22 @@ impl Local {
         let walls = spec.cell.as_ref().map(|profile| walls(profile, self.group(profile)?, || join(profile)));
         let walls = walls.transpose()?;
         let directory = spec.directory.as_deref().unwrap_or(&self.facts.directory);
+        if spec.cell.is_none() && spec.call.is_none() {
+            keep_to_own_programs(&mut environment);
+        }
         let started = started(&spec.argv, spec.sealed.as_deref(), &environment, directory, input, walls.as_ref())?;
         LocalProcess::new(started, spec.call.clone().unwrap_or_else(random_id), walls.as_ref())
+    }
+}
+
+/// Has a process that is the host's own find no program that a command may have put there. Scripts that begin something for the user find there
+/// what the user's `PATH` is.
+fn keep_to_own_programs(environment: &mut Vec<(OsString, OsString)>) {
+    let path = environment.iter().find(|(name, _)| name == "PATH").map(|(_, path)| path.clone());
+    let Some(path) = path else { return };
+    let own = spawn::own_path(&path);
+    if own != path {
+        environment::set(environment, [("PATH".into(), own), (USERS_PATH.into(), path)].into_iter());
     }
 }
 

@@ -30,6 +30,7 @@ mod watcher;
 pub(crate) use environment::DEFAULT_PATH;
 pub use environment::Environment;
 pub(crate) use files::{PathFault, absolute, path_fault};
+pub(crate) use spawn::commands_write;
 
 use crate::envelope::{Failure, Kind};
 use crate::policy::files::{Expected, Place, ReadPath, Resolved, Surroundings, Wanted, WritePath};

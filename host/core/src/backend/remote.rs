@@ -385,7 +385,7 @@ impl<W: Way> Backend for Remote<W> {
                     let surroundings = Surroundings {
                         home: path().unwrap_or_else(|| home.clone()),
                         programs: fields.filter(|field| !field.is_empty()).map(PathBuf::from).collect(),
-                        program: None,
+                        ..Surroundings::default()
                     };
                     let workspace = Workspace::at(directory.clone());
                     Ok(Arc::new(Facts { directory, home, own, tmux, workspace, surroundings }))

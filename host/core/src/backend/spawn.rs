@@ -5,8 +5,11 @@
 
 use super::cell::{self, Bwrap, Cell, Domain, Layout, Namespaces, Step, Walls};
 use super::sealed::Sealed;
+use crate::policy::files::canonical;
+use parking_lot::Mutex;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::process::{Resource, Rlimit};
+use std::collections::BTreeSet;
 use std::ffi::{CString, OsStr, OsString};
 use std::fs::File;
 use std::io;
@@ -18,6 +21,9 @@ use std::sync::OnceLock;
 
 /// The size of core dumps as this program was given it, once it has given up its own.
 static CORE: OnceLock<Rlimit> = OnceLock::new();
+
+/// Directories that commands write.
+static WRITTEN: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
 
 /// Makes this program leave no core dump; what it starts may leave one as before.
 pub(super) fn leave_no_core() {
@@ -190,6 +196,22 @@ pub(super) fn find(name: &OsStr, environment: &[(OsString, OsString)]) -> io::Re
     candidates
         .find(|file| rustix::fs::access(file, rustix::fs::Access::EXEC_OK).is_ok())
         .ok_or_else(|| io::ErrorKind::NotFound.into())
+}
+
+/// Commands write in these directories: no program is looked for there that is started for the host itself.
+pub(crate) fn commands_write(roots: &[PathBuf]) {
+    WRITTEN.lock().extend(roots.iter().cloned());
+}
+
+/// The directories of a `PATH` that commands do not write.
+pub(super) fn own_path(path: &OsStr) -> OsString {
+    let written = WRITTEN.lock();
+    let is_theirs = |entry: &PathBuf| {
+        let place = canonical(entry);
+        !entry.is_absolute() || written.iter().any(|root| place.starts_with(root))
+    };
+    let own = std::env::split_paths(path).filter(|entry| !is_theirs(entry));
+    std::env::join_paths(own).expect("parts of a path hold no colon")
 }
 
 fn text(text: OsString) -> io::Result<CString> {

@@ -13,7 +13,7 @@ use super::connections::Reachable;
 use super::files::{Protected, canonical};
 use super::held::{Rules, Watch};
 use crate::backend::cell::{Cache, Means, MountPoint, Profile, RESOLVER};
-use crate::backend::{Backend, Facts};
+use crate::backend::{self, Backend, Facts};
 use crate::config::{
     self, Allowlist, CellNetwork, Config, ConfineFloor, ConfineMode, Keys, Needed, Remedies, Unconfined, WORKSPACE,
 };
@@ -246,6 +246,7 @@ impl Confine {
             }
             confine.write.push(found);
         }
+        backend::commands_write(&confine.write);
         confine.read = confine.readable()?;
         Ok(confine)
     }
@@ -283,7 +284,7 @@ impl Confine {
         if let Some(own) = self.protected.own().find(|own| meets(root, own)) {
             return Some(format!("Toolcrib's own `{}` is there", own.display()));
         }
-        // The last entry of a `PATH` may be empty. One that lies in the directory is protected there.
+        // The last entry of a `PATH` may be empty. What commands make in one that lies in the directory is looked at (`held/`).
         let mut programs = programs.iter().filter(|entry| entry.parent().is_some());
         let within = programs.find(|entry| root.starts_with(entry));
         within.map(|entry| format!("programs in `{}` are on PATH", entry.display()))
@@ -388,9 +389,7 @@ impl Confine {
         if let Some((root, why)) = refused {
             return Err(format!("`{}` cannot be writable: {why}", root.display()));
         }
-        let programs = self.programs.iter().filter(|entry| write.iter().any(|root| entry.starts_with(root)));
-        let named = write.iter().flat_map(|root| self.names.iter().map(|name| root.join(name)));
-        Ok(named.chain(programs.cloned()).collect())
+        Ok(write.iter().flat_map(|root| self.names.iter().map(|name| root.join(name))).collect())
     }
 
     /// What of that which commands make is held.
@@ -568,10 +567,7 @@ impl Confine {
             return Err(Failure::denied(message).hint("start in another directory, or see `hide` under [confine]"));
         }
         let below = |name: &String| write.iter().map(|root| root.join(name)).collect::<Vec<_>>();
-        // What is on PATH runs later: of a virtual environment that somebody has entered, for one.
-        let programs =
-            facts.surroundings.programs.iter().filter(|entry| write.iter().any(|root| entry.starts_with(root)));
-        let protect = settings.protect.iter().flat_map(below).chain(programs.cloned()).collect();
+        let protect = settings.protect.iter().flat_map(below).collect();
         let resolver = (settings.network == CellNetwork::Full).then(|| canonical(Path::new(RESOLVER)));
         let staged = facts.staged();
         let show = [&self.output, &self.home, root, &facts.directory, &staged].into_iter().cloned().chain(resolver);

@@ -39,7 +39,7 @@ const BRING_UP: &str = r##"
 set -u
 umask 077
 dir=$1 session=$2 owner=$3 workspace=$4 root=$5 shell=$6 most=$7
-command -v tmux >/dev/null 2>&1 || exit 10
+tmux=$(command -v tmux 2>/dev/null) || exit 10
 mkdir -p -- "$dir" || exit 11
 [ ! -L "$dir" ] && [ -O "$dir" ] || exit 11
 if [ -n "$(find "$dir" -prune \( -perm -020 -o -perm -002 \))" ]; then
@@ -73,10 +73,13 @@ if [ -z "$id" ]; then
     fi
     cd -- "$root" || exit 16
     marks=${13} cell=${14}
+    # The user's own, where no program is looked for here that a command may have made.
+    path=${TOOLCRIB_USERS_PATH-$PATH}
     eval "set -- ${12}"
     for name in $(env | sed -n 's/^\([A-Za-z_][A-Za-z0-9_]*\)=.*/\1/p'); do
-        case $name in PWD | OLDPWD | SHLVL | _ | TERM) continue ;; esac
+        case $name in PWD | OLDPWD | SHLVL | _ | TERM | TOOLCRIB_USERS_PATH) continue ;; esac
         eval "[ -n \"\${$name+set}\" ] && value=\$$name" || continue
+        [ "$name" != PATH ] || value=$path
         # At the end of a word it would end the command.
         case $value in *\;) value=${value%;}\\\; ;; esac
         set -- "$@" -e "$name=$value"
@@ -85,8 +88,8 @@ if [ -z "$id" ]; then
     set -- "$@" -e PAGER=cat -e GIT_PAGER=cat -e "HISTIGNORE= \\\\. '*/t-*" -e "HISTORY_IGNORE= \\\\. '*/t-*" \
         -e "TOOLCRIB_SESSION=$session" "exec $cell $shell"
     eval "set -- \"\$@\" \; $marks"
-    fault=$(env -i PATH="$PATH" HOME="${HOME:-/}" LC_CTYPE="${LC_ALL:-${LC_CTYPE:-${LANG:-}}}" \
-        tmux -u -S "$dir/socket" -f /dev/null "$@" "$shell" 2>&1) &&
+    fault=$(env -i PATH="$path" HOME="${HOME:-/}" LC_CTYPE="${LC_ALL:-${LC_CTYPE:-${LANG:-}}}" \
+        "$tmux" -u -S "$dir/socket" -f /dev/null "$@" "$shell" 2>&1) &&
         echo made
     # Another host may have been quicker.
     id=$(find_it)

@@ -157,6 +157,8 @@ pub struct Surroundings {
     pub(crate) home: PathBuf,
     /// Directories of `PATH`.
     pub(crate) programs: Vec<PathBuf>,
+    /// The same, as it names them; known of this machine alone.
+    pub(crate) path: Vec<PathBuf>,
     pub(crate) program: Option<PathBuf>,
 }
 
@@ -260,7 +262,8 @@ mod tests {
 
     fn here() -> Surroundings {
         let programs = vec!["/opt/tools".into(), "/srv/app/node_modules/.bin".into()];
-        Surroundings { home: "/srv/homes/u".into(), programs, program: Some("/srv/toolcrib".into()) }
+        let program = Some("/srv/toolcrib".into());
+        Surroundings { home: "/srv/homes/u".into(), programs, program, ..Surroundings::default() }
     }
 
     fn what(path: &str) -> &'static str {

@@ -15,6 +15,8 @@ pub(super) struct Gathered {
     pub(super) lines: Vec<String>,
     pub(super) let_through: BTreeSet<PathBuf>,
     pub(super) passed: BTreeSet<PathBuf>,
+    /// Programs in directories of `PATH`.
+    pub(super) programs: BTreeSet<PathBuf>,
     pub(super) taken: Vec<Taken>,
     pub(super) repositories: BTreeSet<PathBuf>,
 }
@@ -41,6 +43,10 @@ impl Gathered {
         };
         if !self.let_through.is_empty() {
             lines.push(format!("not held, as the repository had it before: {}", listed(&self.let_through)));
+        }
+        if !self.programs.is_empty() {
+            let (count, programs) = (self.programs.len(), listed(&self.programs));
+            lines.push(format!("programs were made or changed in directories on PATH ({count}): {programs}"));
         }
         if !self.passed.is_empty() {
             let (count, passed) = (self.passed.len(), listed(&self.passed));

@@ -1,8 +1,8 @@
 //! What links lead to in the directories that commands write. Who obeys a link obeys that; and what an ordinary name leads to is an ordinary place,
 //! whatever directory it lies in. What lies there is looked at by `tree.rs`.
 
-use super::rules::{Acts, NAMED};
-use std::collections::{BTreeMap, HashSet, VecDeque};
+use super::rules::{Acts, NAMED, ON_PATH};
+use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
 use std::ffi::OsString;
 use std::path::{Component, Path, PathBuf};
 
@@ -16,8 +16,11 @@ const MOST_HOPS: usize = 40;
 pub(super) struct Links {
     /// By what each acts; none for an ordinary one.
     all: BTreeMap<PathBuf, Option<Acts>>,
-    /// What settings of git name.
+    /// What settings of git name, and the directories of PATH.
     named: Vec<PathBuf>,
+    path: Vec<PathBuf>,
+    /// Where those are.
+    programs: BTreeSet<PathBuf>,
     /// What they lead to, with the links on the way.
     to: BTreeMap<PathBuf, Option<Acts>>,
     /// All that lies on the way.
@@ -27,10 +30,15 @@ pub(super) struct Links {
 }
 
 impl Links {
-    /// What settings of git name is obeyed, whatever it is.
-    pub(super) fn name(&mut self, named: Vec<PathBuf>) {
-        self.named = named;
+    /// What settings of git name is obeyed, whatever it is, and so is what leads to the directories of PATH.
+    pub(super) fn name(&mut self, named: Vec<PathBuf>, path: &[PathBuf]) {
+        (self.named, self.path) = (named, path.to_owned());
         self.has_changed = true;
+    }
+
+    /// A directory is one of PATH.
+    pub(super) fn is_on_path(&self, directory: &Path) -> bool {
+        self.programs.contains(directory)
     }
 
     /// Knows a link from now on.
@@ -72,6 +80,19 @@ impl Links {
             let ends = way.end.into_iter().filter(|end| acts.is_none() || !from.starts_with(end) || from == *end);
             for path in way.links.into_iter().chain(ends) {
                 self.lead(path, acts);
+            }
+            self.on_the_way.extend(way.all);
+        }
+        self.programs.clear();
+        for directory in self.path.clone() {
+            let way = Way::of(&directory);
+            for link in way.links {
+                self.lead(link, Some(ON_PATH));
+            }
+            // Wherever it lies, nobody passes over it.
+            if let Some(end) = way.end {
+                self.lead(end.clone(), None);
+                self.programs.insert(end);
             }
             self.on_the_way.extend(way.all);
         }

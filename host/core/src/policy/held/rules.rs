@@ -6,6 +6,7 @@ use crate::backend::{Facts, git};
 use crate::config::HeldFiles;
 use crate::policy::files::{Acting, ends_with, obeyed_by_name};
 use crate::text::sanitize;
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -23,6 +24,16 @@ const PROTECTED: Acts = Acts { what: "`protect` under [confine] names it", actin
 /// What settings of git name.
 pub(super) const NAMED: Acts = Acts { what: "settings of git name it: git runs or obeys it", acting: Acting::Opens };
 
+/// What leads to a directory of `PATH`.
+pub(super) const ON_PATH: Acts = Acts { what: "programs on PATH are found through it", acting: Acting::Opens };
+/// A program in such a directory that takes the place of another one, and any other.
+const IN_PLACE: Acts =
+    Acts { what: "it runs instead of the program of that name elsewhere on PATH", acting: Acting::Opens };
+pub(super) const PROGRAM: Acts =
+    Acts { what: "it runs when its name is typed, as its directory is on PATH", acting: Acting::Builds };
+/// What Toolcrib itself looks for on `PATH`.
+const OWN: [&str; 5] = ["tmux", "ssh", "docker", "podman", "bwrap"];
+
 /// What becomes of something that a command made or changed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Verdict {
@@ -37,8 +48,8 @@ pub(crate) struct Rules {
     /// Names that are not held.
     keep: Arc<Vec<String>>,
     protect: Arc<Vec<String>>,
-    /// Directories of `PATH`.
-    pub(super) programs: Vec<PathBuf>,
+    /// Directories of `PATH`, as it names them.
+    pub(super) path: Vec<PathBuf>,
     /// Toolcrib's state.
     pub(super) state: PathBuf,
     workspace: PathBuf,
@@ -49,7 +60,7 @@ impl Default for Rules {
     fn default() -> Self {
         let (keep, protect) = (Arc::default(), Arc::default());
         let [state, workspace, home] = [const { PathBuf::new() }; 3];
-        Self { held: HeldFiles::None, keep, protect, programs: Vec::new(), state, workspace, home }
+        Self { held: HeldFiles::None, keep, protect, path: Vec::new(), state, workspace, home }
     }
 }
 
@@ -61,9 +72,9 @@ impl Rules {
         facts: &Facts,
     ) -> Self {
         let (keep, protect) = (keep.clone(), protect.clone());
-        let (programs, workspace) = (facts.surroundings.programs.clone(), facts.workspace.root.clone());
+        let (path, workspace) = (facts.surroundings.path.clone(), facts.workspace.root.clone());
         let (state, home) = (facts.own.clone(), facts.home.clone());
-        Self { held, keep, protect, programs, state, workspace, home }
+        Self { held, keep, protect, path, state, workspace, home }
     }
 
     /// What settings of git name in these directories.
@@ -78,6 +89,15 @@ impl Rules {
             return Some(Acts { what: by_name.map_or(PROTECTED.what, |acts| acts.what), ..PROTECTED });
         }
         by_name
+    }
+
+    /// By what a program acts that lies in a directory of `PATH`.
+    pub(super) fn program(&self, directory: &Path, name: &OsStr) -> Acts {
+        let is_elsewhere = |entry: &PathBuf| {
+            entry.join(name).symlink_metadata().is_ok() && entry.canonicalize().is_ok_and(|entry| entry != directory)
+        };
+        let is_in_place = OWN.iter().any(|own| *own == name) || self.path.iter().any(is_elsewhere);
+        if is_in_place { IN_PLACE } else { PROGRAM }
     }
 
     /// What becomes of something that a command made, or changed where it is known.

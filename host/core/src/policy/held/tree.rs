@@ -7,7 +7,7 @@
 use super::gathered::Gathered;
 use super::links::Links;
 use super::place::Place;
-use super::rules::{Acts, Rules, Verdict};
+use super::rules::{Acts, PROGRAM, Rules, Verdict};
 use super::store::{Shelf, Taken};
 use super::take::{self, Content};
 use crate::backend::Active;
@@ -100,8 +100,6 @@ struct Watched {
     closed: BTreeSet<Place>,
     /// Links in those that commands write, and what settings of git name there.
     links: Links,
-    /// Directories on PATH in those that commands write that were missing when somebody looked last.
-    missing: BTreeSet<PathBuf>,
     found: Gathered,
 }
 
@@ -136,7 +134,6 @@ impl Default for Watched {
             writing: HashMap::new(),
             links: Links::default(),
             closed: BTreeSet::new(),
-            missing: BTreeSet::new(),
             found: Gathered::default(),
         }
     }
@@ -226,15 +223,14 @@ impl Look {
         }
         for root in &self.profile.write {
             if !watched.roots.contains(root.as_path()) {
-                watched.links.name(watched.rules.named(&self.profile.write));
+                let named = watched.rules.named(&self.profile.write);
+                watched.links.name(named, &watched.rules.path);
                 let root: Arc<Path> = root.as_path().into();
                 watched.roots.insert(root.clone());
                 watched.walk(Place::top(&root), false);
                 watched.follow(false);
             }
         }
-        let is_missing = |entry: &&PathBuf| self.profile.can_write(entry) && symlink_metadata(entry).is_err();
-        watched.missing = watched.rules.programs.iter().filter(is_missing).cloned().collect();
         watched.open += 1;
     }
 
@@ -263,18 +259,11 @@ impl Look {
             // It waits for events alone until it hears of this.
             let _ = wakes.write(&[0]);
         }
-        let made = |entry: &&PathBuf| self.profile.can_write(entry) && symlink_metadata(entry).is_ok();
-        let made: Vec<PathBuf> = watched.missing.iter().filter(made).cloned().collect();
-        watched.missing.retain(|entry| !made.contains(entry));
         let rules = watched.rules.clone();
-        let on_path = made.iter().map(|entry| {
-            let name = rules.name(entry);
-            format!("`{name}` was created, which is on PATH: what is in it runs in the place of other programs")
-        });
         let gathered = std::mem::take(&mut watched.found);
         let git = self.profile.git();
         let is_gated = |path: &PathBuf| git.directories.iter().any(|found| path.starts_with(&found.path));
-        let told = on_path.chain(gathered.told(&rules)).collect();
+        let told = gathered.told(&rules);
         let repositories: Vec<_> = gathered.repositories.into_iter().filter(|path| !is_gated(path)).collect();
         Found { told, taken: gathered.taken, repositories }
     }
@@ -602,7 +591,12 @@ impl Watched {
     /// Looks at one name: if it acts, what is to become of it.
     fn check(&mut self, directory: &OwnedFd, place: &Place, name: &OsStr, event: Event, is_theirs: bool) {
         let rules = self.rules.clone();
-        let Some(acts) = place.acts_in(name, &rules, &self.links) else { return };
+        let program = || {
+            let directory = place.root.join(&place.at);
+            self.links.is_on_path(&directory).then(|| rules.program(&directory, name))
+        };
+        let named = place.acts_in(name, &rules, &self.links);
+        let Some(acts) = named.or_else(program) else { return };
         if take::is_passing(name) {
             return;
         }
@@ -667,7 +661,11 @@ impl Watched {
             Verdict::Held => self.take(directory, place, name, acts),
             Verdict::Told => {
                 self.know(directory, place, name, acts);
-                self.found.told.insert(path, (told, acts.what));
+                if acts == PROGRAM {
+                    self.found.programs.insert(path);
+                } else {
+                    self.found.told.insert(path, (told, acts.what));
+                }
             }
         }
     }
@@ -723,7 +721,7 @@ impl Watched {
         let path = place.path(name);
         self.forget(&path);
         let Some((found, stamp)) = take::look(directory, name) else { return };
-        if found.is_symlink() && !self.rules.is_kept(&place.at.join(name)) {
+        if found.is_symlink() && acts != PROGRAM && !self.rules.is_kept(&place.at.join(name)) {
             self.links.insert(path.clone(), Some(acts));
         }
         let is_put_back = self.rules.verdict(acts, &place.at.join(name), true) == Verdict::Held;
