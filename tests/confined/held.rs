@@ -10,6 +10,7 @@ mod on_path;
 mod ordinary;
 mod person;
 mod settings;
+mod without_host;
 
 use crate::git::{git, repository};
 use crate::rig::{BOTH, Rig, Via, program, word};

@@ -3,8 +3,7 @@
 //! Starting is `spawn.rs`, the process tree `tree.rs`, the environment `environment.rs`, files `files.rs`.
 
 use super::cell::{
-    self, Activity, Bwrap, Cell, Domain, Group, Joined, Listeners, Living, Means, Met, Namespaces, Profile, Visit,
-    Walls,
+    self, Bwrap, Cell, Domain, Group, Joined, Listeners, Living, Means, Met, Namespaces, Profile, Visit, Walls,
 };
 use super::environment::Environment;
 use super::sealed::{Sealed, SealedPrograms};
@@ -26,7 +25,7 @@ use rustix::event::{PollFd, PollFlags};
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use rustix::fs::OFlags;
 use rustix::process::{WaitId, WaitIdOptions};
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, Seek, Write};
@@ -72,7 +71,7 @@ pub struct Local {
     /// The cells that commands join, by the digests of their profiles.
     living: Mutex<HashMap<String, Arc<Living>>>,
     /// The user namespaces of all that there were.
-    users: Arc<Mutex<BTreeSet<u64>>>,
+    users: Active,
     /// Their cgroups, where their memory is bounded. They go after the cells, when there are too many.
     groups: Mutex<HashMap<String, Arc<Group>>>,
     sealed: Arc<SealedPrograms>,
@@ -105,7 +104,7 @@ impl Local {
             environment,
             tried: Mutex::default(),
             living: Mutex::default(),
-            users: Arc::default(),
+            users: Active::default(),
             groups: Mutex::default(),
             sealed: Arc::default(),
         }
@@ -170,7 +169,7 @@ impl Local {
             Some(Err(_)) | None => Living::make(profile, group, own.as_ref())?,
         };
         let living = Arc::new(living);
-        self.users.lock().insert(living.user()?);
+        self.users.add(living.user()?);
         living.attend();
         if all.len() >= MOST_CELLS {
             all.clear();
@@ -282,8 +281,7 @@ impl Backend for Local {
     }
 
     fn activity(&self) -> Option<Active> {
-        let users = self.users.clone();
-        Some(Arc::new(move || Activity::of(&users.lock())))
+        Some(self.users.clone())
     }
 
     fn visit(&self, profile: &Profile) -> Result<Option<Visit>, String> {

@@ -39,7 +39,9 @@ use crate::workspace::Workspace;
 use async_trait::async_trait;
 use cell::{Activity, Listeners, Met, Profile, Visit};
 use futures_util::future::BoxFuture;
+use parking_lot::Mutex;
 use sealed::Sealed;
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -55,7 +57,30 @@ pub(crate) fn uptime() -> Duration {
 }
 
 /// What tells how much ran in cells so far; none where it cannot.
-pub type Active = Arc<dyn Fn() -> Option<Activity> + Send + Sync>;
+#[derive(Clone, Default)]
+pub struct Active(Arc<Mutex<BTreeSet<u64>>>);
+
+impl Active {
+    /// How much ran in all cells so far; none where something runs now.
+    pub(crate) fn now(&self) -> Option<Activity> {
+        Activity::of(&self.0.lock())
+    }
+
+    /// The cells alone.
+    pub(crate) fn cells(&self) -> Activity {
+        Activity::in_cells(&self.0.lock())
+    }
+
+    /// Counts the cells of a host before this one as well.
+    pub(crate) fn count(&self, other: &Activity) {
+        self.0.lock().extend(other.users());
+    }
+
+    /// Counts the cell of this user namespace from now on.
+    fn add(&self, user: u64) {
+        self.0.lock().insert(user);
+    }
+}
 
 /// A place where tools act.
 #[async_trait]

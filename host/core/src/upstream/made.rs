@@ -32,7 +32,8 @@ impl Makings {
             return None;
         }
         let profile = Arc::new(Profile { write, ..Profile::closed() });
-        let (watch, rules) = (Arc::default(), confine.rules(&facts));
+        // A server ends with its host.
+        let (watch, rules) = (Arc::new(Watch::passing()), confine.rules(&facts));
         let makings = Self { watch, rules, profile, cell: cell.clone(), local: local.clone() };
         // It ends at once, so the first call tells what was made from here on.
         drop(makings.look().await);

@@ -2,10 +2,11 @@
 //! meanwhile, it was the person.
 
 use rustix::process::{getpid, getuid};
-use std::collections::{BTreeMap, BTreeSet};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 use std::fs::{metadata, read_dir, read_to_string};
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The context switches of a thread, as `/proc/PID/task/TID/status` counts them.
 const COUNTS: [&str; 2] = ["voluntary_ctxt_switches:", "nonvoluntary_ctxt_switches:"];
@@ -14,32 +15,89 @@ const COUNTS: [&str; 2] = ["voluntary_ctxt_switches:", "nonvoluntary_ctxt_switch
 const MOST_ABOVE: usize = 1024;
 
 /// How often each thread in cells has run.
-#[derive(Debug, PartialEq, Eq)]
-pub struct Activity(BTreeMap<(u32, u32), u64>);
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Activity {
+    /// The user namespaces of the cells.
+    users: BTreeSet<u64>,
+    /// A process, its thread, and how often that has run.
+    threads: BTreeSet<(u32, u32, u64)>,
+}
 
 impl Activity {
     /// That of all processes in these user namespaces; none if one of them is running now, or if `/proc` cannot be read.
     pub(in crate::backend) fn of(users: &BTreeSet<u64>) -> Option<Self> {
-        let (own, user) = (getpid().as_raw_nonzero().get().unsigned_abs(), getuid().as_raw());
-        let mut threads = BTreeMap::new();
-        for process in read_dir("/proc").ok()?.flatten() {
-            let Some(pid) = number(&process.file_name()) else { continue };
-            if pid == own || !is_one(&process.path(), users, user) {
-                continue;
-            }
+        let mut threads = BTreeSet::new();
+        for pid in processes(users)? {
             // A process that has just ended is missing in what follows.
-            for thread in read_dir(process.path().join("task")).into_iter().flatten().flatten() {
+            for thread in read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten() {
                 let Some(id) = number(&thread.file_name()) else { continue };
                 let Ok(status) = read_to_string(thread.path().join("status")) else { continue };
-                // A process that runs all the time has no new context switch.
-                if words(&status, "State:").next() == Some("R") {
-                    return None;
+                match words(&status, "State:").next() {
+                    // A process that runs all the time has no new context switch.
+                    Some("R") => return None,
+                    // It has ended.
+                    Some("Z" | "X") | None => {}
+                    Some(_) => _ = threads.insert((pid, id, runs(&status))),
                 }
-                threads.insert((pid, id), runs(&status));
             }
         }
-        Some(Self(threads))
+        Some(Self { users: users.clone(), threads })
     }
+
+    /// That of nothing in these user namespaces.
+    pub(in crate::backend) fn in_cells(users: &BTreeSet<u64>) -> Self {
+        Self { users: users.clone(), threads: BTreeSet::new() }
+    }
+
+    /// The user namespaces of the cells.
+    pub(in crate::backend) fn users(&self) -> &BTreeSet<u64> {
+        &self.users
+    }
+
+    /// It is that of the same cells.
+    pub(crate) fn is_of_cells_of(&self, other: &Self) -> bool {
+        self.users == other.users
+    }
+
+    /// That of what does not end with this program.
+    pub(crate) fn outliving(&self) -> Self {
+        let own = getpid().to_string();
+        let is_own = |pid: u32| {
+            let status = read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+            words(&status, "PPid:").next() == Some(&own)
+        };
+        let threads = self.threads.iter().filter(|(pid, ..)| !is_own(*pid)).copied().collect();
+        Self { users: self.users.clone(), threads }
+    }
+
+    /// Something of it ran since, or came to its end. What is there besides was begun by something that ran.
+    pub(crate) fn has_run(&self) -> bool {
+        let user = getuid().as_raw();
+        let is_asleep = |(pid, id, before): &(u32, u32, u64)| {
+            let process = PathBuf::from(format!("/proc/{pid}"));
+            let status = read_to_string(process.join(format!("task/{id}/status"))).unwrap_or_default();
+            words(&status, "State:").next().is_some_and(|state| state != "R")
+                && runs(&status) == *before
+                && is_one(&process, &self.users, user)
+        };
+        !self.threads.iter().all(is_asleep)
+    }
+
+    /// Something is there in these cells.
+    pub(crate) fn is_there(&self) -> bool {
+        let is_alive = |pid: &u32| {
+            let status = read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+            words(&status, "State:").next().is_some_and(|state| state != "Z")
+        };
+        processes(&self.users).is_none_or(|all| all.iter().any(is_alive))
+    }
+}
+
+/// The processes in these user namespaces.
+fn processes(users: &BTreeSet<u64>) -> Option<Vec<u32>> {
+    let (own, user) = (getpid().as_raw_nonzero().get().unsigned_abs(), getuid().as_raw());
+    let pids = read_dir("/proc").ok()?.flatten().filter_map(|process| number(&process.file_name()));
+    Some(pids.filter(|pid| *pid != own && is_one(Path::new(&format!("/proc/{pid}")), users, user)).collect())
 }
 
 fn number(name: &std::ffi::OsStr) -> Option<u32> {
@@ -92,8 +150,9 @@ mod tests {
             std::process::Command::new("sh").args(["-c", "read x; read y"]).stdin(std::process::Stdio::piped()).spawn();
         let mut child = child.expect("a shell");
         let id = child.id();
-        let of_child =
-            |all: &Activity| all.0.iter().filter(|((pid, _), _)| *pid == id).map(|(_, runs)| *runs).collect::<Vec<_>>();
+        let of_child = |all: &Activity| {
+            all.threads.iter().filter(|(pid, ..)| *pid == id).map(|(.., runs)| *runs).collect::<Vec<_>>()
+        };
         let look = || Activity::of(&users).map(|all| of_child(&all));
         let mut before = look();
         // The shell first has to reach its first `read`.

@@ -2,12 +2,13 @@
 //!
 //! What counts as such in a git directory is decided in `backend/git/`. What there is of it in the directories that commands write is
 //! known by `tree.rs`, with `links.rs` for what links lead to. It takes out by `take.rs` what is to be held by `rules.rs`. What is kept aside lies
-//! in `store.rs`.
+//! in `store.rs`, and what is known is kept for the next host by `saved.rs`.
 
 mod gathered;
 mod links;
 mod place;
 mod rules;
+mod saved;
 mod store;
 mod take;
 mod tree;

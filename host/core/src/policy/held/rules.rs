@@ -77,6 +77,11 @@ impl Rules {
         Self { held, keep, protect, path, state, workspace, home }
     }
 
+    /// Toolcrib's state, and the workspace.
+    pub(super) fn place(&self) -> (&Path, &Path) {
+        (&self.state, &self.workspace)
+    }
+
     /// What settings of git name in these directories.
     pub(super) fn named(&self, roots: &[PathBuf]) -> Vec<PathBuf> {
         git::obeyed(roots, &self.home)

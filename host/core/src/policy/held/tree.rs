@@ -8,6 +8,7 @@ use super::gathered::Gathered;
 use super::links::Links;
 use super::place::Place;
 use super::rules::{Acts, PROGRAM, Rules, Verdict};
+use super::saved::{self, Left};
 use super::store::{Shelf, Taken};
 use super::take::{self, Content};
 use crate::backend::Active;
@@ -19,6 +20,7 @@ use crate::watches::{Dirty, Event, Told, Watches};
 use parking_lot::Mutex;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, openat, statat};
+use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::ffi::{OsStr, OsString};
 use std::fs::{Metadata, symlink_metadata};
@@ -44,12 +46,15 @@ const PATIENCE: Duration = Duration::from_millis(100);
 /// After how long it is looked at again whether what commands left has come to rest, at first and at last.
 const SHORTEST: Duration = Duration::from_millis(20);
 const LONGEST: Duration = Duration::from_secs(5);
+/// For how long that is waited for when the host ends.
+const LAST: Duration = Duration::from_millis(250);
 /// Directories in a repository that hold what it stores, and others of it that are watched.
 const STORED: [&str; 3] = ["objects", "refs", "logs"];
 const MOST_WITHIN: usize = 256;
 
 /// Something that acts and that nobody has to be asked about.
-struct Known {
+#[derive(Serialize, Deserialize)]
+pub(super) struct Known {
     stamp: Stamp,
     /// What is put back where a command changes it.
     before: Option<Content>,
@@ -82,6 +87,13 @@ struct Watched {
     roots: BTreeSet<Arc<Path>>,
     known: HashMap<PathBuf, Known>,
     kept_bytes: usize,
+    /// What is known is not what was saved last for the next host; and what had run then.
+    has_news: bool,
+    saved: Option<Activity>,
+    /// All that runs ends with this host.
+    is_passing: bool,
+    /// What the host before this one left.
+    left: Option<Left>,
     /// What leads git to repositories, by its path, and whether a command made it.
     repositories: HashMap<PathBuf, (Leads, bool)>,
     /// Commands that run, by how often somebody looks for what they make.
@@ -124,6 +136,10 @@ impl Default for Watched {
             roots: BTreeSet::new(),
             known: HashMap::new(),
             kept_bytes: 0,
+            has_news: true,
+            saved: None,
+            is_passing: false,
+            left: None,
             repositories: HashMap::new(),
             open: 0,
             goes_on: false,
@@ -140,11 +156,17 @@ impl Default for Watched {
 }
 
 impl Watch {
+    /// One of what ends with this host, so that the next one has nothing to look at.
+    pub(crate) fn passing() -> Self {
+        Self(Mutex::new(Watched { is_passing: true, ..Watched::default() }))
+    }
+
     /// What runs from now on may go on when nobody waits for it.
     pub(in crate::policy) fn go_on(&self) {
         let mut watched = self.0.lock();
         watched.look(false);
         watched.goes_on = true;
+        watched.save();
     }
 
     /// Looks at what happens while a command runs, as long as this lives.
@@ -168,10 +190,17 @@ impl Watch {
             let Some(watch) = watch.upgrade() else { return };
             let mut watched = watch.0.lock();
             watched.look(false);
+            watched.save();
             let again = watched.again.map(|(when, _)| when);
             let closed = (!watched.closed.is_empty()).then(|| Instant::now() + PATIENCE);
             deadline = watched.writing.values().map(|(.., until)| *until).chain(again).chain(closed).min();
         }
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        self.0.get_mut().rest();
     }
 }
 
@@ -194,6 +223,7 @@ impl Look {
         let look = Self { watch: watch.clone(), profile, has_ended: false };
         if let Some(mut watched) = watch.0.try_lock()
             && watched.is_ready_for(&look.profile)
+            && (watched.saved.is_some() || !goes_on)
         {
             look.begin(&mut watched, rules, active, true);
             watched.goes_on |= goes_on;
@@ -204,6 +234,7 @@ impl Look {
             let mut watched = watch.0.lock();
             look.begin(&mut watched, rules, active, false);
             watched.goes_on |= goes_on;
+            watched.save();
             watched.start_thread(&watch);
             drop(watched);
             look
@@ -221,6 +252,9 @@ impl Look {
             watched.look(false);
             watched.accept();
         }
+        if watched.roots.is_empty() {
+            watched.take_up();
+        }
         for root in &self.profile.write {
             if !watched.roots.contains(root.as_path()) {
                 let named = watched.rules.named(&self.profile.write);
@@ -229,6 +263,7 @@ impl Look {
                 watched.roots.insert(root.clone());
                 watched.walk(Place::top(&root), false);
                 watched.follow(false);
+                watched.catch_up(&root);
             }
         }
         watched.open += 1;
@@ -289,7 +324,7 @@ impl Watched {
         if !self.goes_on {
             return (false, None);
         }
-        let now = self.active.as_ref().filter(|_| self.has_gates).and_then(|active| active());
+        let now = self.active.as_ref().filter(|_| self.has_gates).and_then(Active::now);
         (now.is_none() || now != self.idle, now)
     }
 
@@ -301,6 +336,75 @@ impl Watched {
         };
         let is_done = !has_run && self.idle.is_some();
         self.again = (self.open == 0 && self.goes_on && !is_done).then(|| (Instant::now() + wait, wait));
+    }
+
+    /// Saves what is known for the next host, where something may go on without this one: before that begins, and whenever it has come to rest.
+    fn save(&mut self) {
+        let Some(active) = self.active.as_ref().filter(|_| self.goes_on && !self.is_passing) else { return };
+        let idle = self.idle.as_ref().filter(|_| self.open == 0 && self.again.is_none());
+        let (now, was_idle) = (idle.cloned().unwrap_or_else(|| active.cells()), idle.is_some());
+        let is_due = match &self.saved {
+            None => true,
+            Some(saved) if was_idle => self.has_news || *saved != now,
+            // What ran more often than that is looked at.
+            Some(saved) => !saved.is_of_cells_of(&now),
+        };
+        if !is_due {
+            return;
+        }
+        let known = self.has_news.then_some(&self.known);
+        // Where it cannot be, the next host takes what it finds for the person's, or looks at more than it had to.
+        if saved::save(self.rules.place(), known, &now, was_idle).is_ok() {
+            (self.has_news, self.saved) = (false, Some(now));
+        }
+    }
+
+    /// Waits until what commands left has come to rest, but not for long: this host ends.
+    fn rest(&mut self) {
+        let until = Instant::now() + LAST;
+        while self.goes_on && !self.is_passing && self.active.is_some() && Instant::now() < until {
+            self.look(false);
+            self.save();
+            if self.idle.is_some() && self.again.is_none() {
+                return;
+            }
+            std::thread::sleep(SHORTEST / 2);
+        }
+    }
+
+    /// Takes up what a host before this one left: its cells that are there still count as this one's.
+    fn take_up(&mut self) {
+        let (state, workspace) = self.rules.place();
+        self.left = if self.is_passing { None } else { saved::left(state, workspace) };
+        let active = self.left.as_ref().and_then(|left| left.active.as_ref());
+        if let (Some(before), Some(active)) = (active, &self.active) {
+            active.count(before);
+            self.goes_on = true;
+        }
+    }
+
+    /// Looks at what came into a directory while no host was there, and commands went on.
+    fn catch_up(&mut self, root: &Path) {
+        let Some(Left { known: Some(before), until, done, .. }) = &mut self.left else { return };
+        let is_other = |(path, known): &(&PathBuf, &Known)| {
+            let is_theirs = until.is_none_or(|until| known.stamp.changed().0 < until);
+            let was = before.get(*path).map(|known| &known.stamp);
+            is_theirs && path.starts_with(root) && was != Some(&known.stamp) && !done.contains(*path)
+        };
+        let other: Vec<PathBuf> = self.known.iter().filter(is_other).map(|(path, _)| path.clone()).collect();
+        done.extend(other.iter().cloned());
+        let other: Vec<_> = other.into_iter().map(|path| (before.remove(&path), path)).collect();
+        for (was, path) in other {
+            let Some((place, name)) = self.place(&path) else { continue };
+            self.forget(&path);
+            if let Some(was) = was {
+                self.kept_bytes += was.before.as_ref().map_or(0, Content::bytes);
+                self.known.insert(path, was);
+            }
+            if let Some(directory) = open(&place) {
+                self.check(&directory, &place, &name, Event::Closed, true);
+            }
+        }
     }
 
     /// Nothing has happened that would have to be looked at.
@@ -407,6 +511,7 @@ impl Watched {
             return;
         }
         self.known.retain(|path, _| symlink_metadata(path).is_ok());
+        self.has_news = true;
         for (place, name) in self.changed() {
             if let Some(directory) = open(&place) {
                 self.check(&directory, &place, &name, Event::Closed, false);
@@ -736,6 +841,7 @@ impl Watched {
     }
 
     fn forget(&mut self, path: &Path) -> Option<Content> {
+        self.has_news = true;
         let before = self.known.remove(path)?.before;
         self.kept_bytes -= before.as_ref().map_or(0, Content::bytes);
         before
