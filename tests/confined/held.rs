@@ -4,6 +4,7 @@
 
 mod answers;
 mod changes;
+mod full;
 mod history;
 mod links;
 mod on_path;

@@ -212,7 +212,8 @@ async fn ask(things: Vec<Thing>, visit: Option<&Visit>, asker: Option<&Asker>, s
                         store::short(&id)
                     )
                 }
-                Some(Err(_)) | None => format!("`{name}` was not kept, as {what}"),
+                Some(Err(error)) => format!("`{name}` was not kept, as {what}: {error}"),
+                None => format!("`{name}` was not kept, as {what}"),
             },
         };
         record(std::slice::from_ref(&notice), if is_kept { "allowed by a person" } else { "held back" }, scope);

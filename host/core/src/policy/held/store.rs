@@ -131,10 +131,12 @@ impl Shelf {
 
     fn put(&self, held: Held) -> io::Result<String> {
         let there = self.0.files()?;
-        if there.len() >= MOST || there.iter().map(|(_, bytes)| bytes).sum::<u64>() > MOST_BYTES {
-            let hint = "`toolcrib files held list` shows it";
+        let is_full = there.len() >= MOST || there.iter().map(|(_, bytes)| bytes).sum::<u64>() > MOST_BYTES;
+        // The same thing again takes no room.
+        if is_full && !there.iter().any(|(name, _)| *name == *held.id) {
+            let hint = "`toolcrib files held drop` makes room";
             return Err(io::Error::other(format!(
-                "{} things are held already, and no more can be ({hint})",
+                "{} things are held already, and no more can be: {hint}",
                 there.len()
             )));
         }

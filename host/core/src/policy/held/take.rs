@@ -29,8 +29,9 @@ const TIMES: u32 = 10;
 const PAUSE: Duration = Duration::from_millis(5);
 /// As `asm-generic/fcntl.h` has it.
 const F_SETSIG: libc::c_int = 10;
-/// What names begin with that are given here; a program that knows none of them obeys no such file.
-const PASSING: &str = ".held-";
+/// What names begin and end with that are given here. A program that knows none of them obeys no such file, also where it takes all of a directory
+/// for its user's word (Roo does so with `.roo/rules`).
+const PASSING: (&str, &str) = (".held-", ".tmp");
 /// Bits of a mode that are put back. None of them gives rights of others.
 const MODE: u32 = 0o777;
 
@@ -161,12 +162,14 @@ pub(super) fn read_any(directory: impl AsFd, name: &OsStr) -> Content {
 
 /// Whether a name is one that is given here to what has none of its own.
 pub(super) fn is_passing(name: &OsStr) -> bool {
-    let id = name.as_bytes().strip_prefix(PASSING.as_bytes());
+    let id = name.as_bytes().strip_prefix(PASSING.0.as_bytes());
+    // Once they had no end.
+    let id = id.map(|id| id.strip_suffix(PASSING.1.as_bytes()).unwrap_or(id));
     id.is_some_and(|id| id.len() == random_id().len() && id.iter().all(u8::is_ascii_hexdigit))
 }
 
 fn passing() -> OsString {
-    format!("{PASSING}{}", random_id()).into()
+    format!("{}{}{}", PASSING.0, random_id(), PASSING.1).into()
 }
 
 /// Takes a file out, once `hold` has it; none where it is gone.
