@@ -30,8 +30,6 @@ const PATIENCE: Duration = Duration::from_mins(2);
 #[derive(Clone)]
 pub(crate) struct Keyring {
     runner: Arc<OwnPrograms>,
-    /// The directories of PATH.
-    path: Vec<PathBuf>,
     /// The socket of the user's ssh-agent.
     ssh: Option<PathBuf>,
     /// Where ssh keeps the keys of servers.
@@ -43,7 +41,6 @@ impl Keyring {
         let variable = |name: &str| dirs.environment.get(name).filter(|value| !value.is_empty());
         Self {
             runner: Arc::new(OwnPrograms::new(dirs)),
-            path: std::env::split_paths(variable("PATH").unwrap_or_default()).collect(),
             ssh: variable("SSH_AUTH_SOCK").map(PathBuf::from).filter(|socket| socket.is_absolute()),
             known_hosts: dirs.home.join(".ssh/known_hosts"),
         }
@@ -54,24 +51,11 @@ impl Keyring {
         self.ssh.is_some()
     }
 
-    /// The same where no program of these directories is started: commands write there.
-    pub(crate) fn without(&self, written: &[PathBuf]) -> Self {
-        let is_theirs = |directory: &PathBuf| {
-            let found = directory.canonicalize().unwrap_or_else(|_| directory.clone());
-            !found.is_absolute() || written.iter().any(|root| found.starts_with(root))
-        };
-        let path = self.path.iter().filter(|directory| !is_theirs(directory)).cloned().collect();
-        Self { path, ..self.clone() }
-    }
-
     /// Runs a program of the user's to its end, with this on its standard input.
     async fn run(&self, argv: &[&str], input: &[u8], variables: &[(&str, &str)]) -> Result<Finished, Failure> {
         let unavailable = |why: String| Failure::new(Kind::Unavailable, format!("`{}` {why}", argv[0]));
-        let candidates = self.path.iter().map(|directory| directory.join(argv[0]));
-        let program = candidates.into_iter().find(|file| file.is_file());
-        let program = program.ok_or_else(|| unavailable("is not installed outside of the cell".into()))?;
-        let argv: Vec<_> = [program.into_os_string()].into_iter().chain(argv[1..].iter().map(Into::into)).collect();
-        let (process, mut to) = self.runner.open_with(argv, variables).await?;
+        let words = argv.iter().map(Into::into).collect();
+        let (process, mut to) = self.runner.open_with(words, variables).await?;
         let run = async {
             // One that ends before it has read all says why by its status.
             let _ = to.write_all(input).await;

@@ -10,7 +10,6 @@ use crate::call::session::ApprovalKey;
 use crate::capability::Capability;
 use crate::envelope::Failure;
 use crate::keys::{Keyring, Wanted, What};
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -21,8 +20,6 @@ const HERE: &str = "this machine";
 /// Lends keys to the commands of one call.
 pub(crate) struct Lender {
     pub(super) confine: Arc<Confine>,
-    /// Where the commands write: no program is taken from there.
-    pub(super) write: Vec<PathBuf>,
     /// The plugin as people read it.
     pub(super) plugin: String,
     pub(super) sha256: String,
@@ -33,7 +30,7 @@ pub(crate) struct Lender {
 
 impl Lender {
     pub(crate) fn keyring(&self) -> Keyring {
-        self.confine.keyring().without(&self.write)
+        self.confine.keyring().clone()
     }
 
     /// Whether the commands have got a password: they reach no host then that a person is asked about.

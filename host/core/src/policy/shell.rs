@@ -227,16 +227,15 @@ impl ShellGrant {
                 sha256: self.sha256.clone(),
                 approval_timeout: self.approval_timeout,
                 has_secret: false,
-                lender: (!cell.keys.is_empty()).then(|| Arc::new(self.lender(cell))),
+                lender: (!cell.keys.is_empty()).then(|| Arc::new(self.lender())),
             }),
         }
     }
 
     /// Who lends keys to its commands in a cell.
-    fn lender(&self, cell: &Profile) -> Lender {
+    fn lender(&self) -> Lender {
         Lender {
             confine: self.confine.clone(),
-            write: cell.write.clone(),
             plugin: self.plugin.clone(),
             sha256: self.sha256.clone(),
             approval_timeout: self.approval_timeout,
