@@ -164,7 +164,7 @@ fn killed_at_any_moment(via: Via, killed: Killed) {
         let lost: Vec<_> = reported.difference(&log).collect();
         assert!(lost.is_empty(), "{via:?} {round} {moment:?}: {lost:?} of {}: {next:?} {locks:?}", reported.len());
         assert!(locks.is_empty(), "{via:?} {round} {moment:?}: {locks:?}");
-        assert_eq!(git(&work, &["status", "--porcelain"]), "", "{via:?} {round} {moment:?}");
+        assert_eq!(git(&work, &["status", "--porcelain"]), "", "{via:?} {round} {moment:?}: {next:?}");
         program = rig.program;
     }
     println!("{via:?} {killed:?}: {rounds} kills, {} commits reported", reported.len());

@@ -81,12 +81,19 @@ impl Gate {
 
 /// What commands write between two times at which it is taken over.
 struct Generation {
-    name: String,
+    /// Its name in the room; none for one that a host before this one made.
+    name: Option<String>,
     upper: Upper,
     /// What was taken over already, as it was then.
     done: HashMap<PathBuf, upper::Stamp>,
     /// A process was in the middle of something then.
     is_at_work: bool,
+}
+
+impl Generation {
+    fn in_upper(upper: OwnDir) -> Self {
+        Self { name: None, upper: Upper::new(upper.into()), done: HashMap::new(), is_at_work: false }
+    }
 }
 
 impl Gates {
@@ -97,7 +104,7 @@ impl Gates {
         let lock = room.create(LOCK)?;
         rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive)?;
         let additions = Additions::beside(own)?;
-        let mut untold = take_up(own, found, write, &additions);
+        let (mut untold, left) = take_up(own, found, write, &additions);
         if found.is_cut {
             untold.told.push(
                 "there are more directories here than are looked through for repositories: not all have a gate".into(),
@@ -115,6 +122,11 @@ impl Gates {
             untold: Mutex::new(untold),
         };
         gates.follow(found);
+        for Left { directory, generation, begun, .. } in left {
+            if let Some(gate) = gates.gates.lock().iter_mut().find(|gate| gate.directory.path == directory) {
+                gate.last = Some((generation, begun));
+            }
+        }
         Ok(gates)
     }
 
@@ -156,7 +168,7 @@ impl Gates {
             let _ = add_watch(queue, upper.reach("."), events);
         }
         made.create(TARGET)?.write_all(target.as_os_str().as_encoded_bytes())?;
-        Ok(Generation { name, upper: Upper::new(upper.into()), done: HashMap::new(), is_at_work: false })
+        Ok(Generation { name: Some(name), ..Generation::in_upper(upper) })
     }
 
     /// Mounts them all in a cell that has just been made, or was made by a host before this one: then `is_mounted` tells over which
@@ -168,8 +180,19 @@ impl Gates {
     ) -> io::Result<()> {
         let opened = spawn::enter(namespaces, &Layout::opening_gates(is_mounted(Path::new(super::ROOM)))?)?;
         *self.inside.lock() = opened.into_iter().next();
-        for gate in &mut *self.gates.lock() {
+        let mut gates = self.gates.lock();
+        for gate in &mut *gates {
             self.lay(gate, namespaces, is_mounted(&gate.directory.path));
+        }
+        // A command that its host left behind has gone on writing until now.
+        let gated: Vec<PathBuf> = gates.iter().map(|gate| gate.directory.path.clone()).collect();
+        let mut untold = self.untold.lock();
+        for gate in &mut *gates {
+            if let Some((generation, begun)) = &mut gate.last {
+                let (directory, real) = (&gate.directory, &gate.real);
+                Taking { directory, real, begun, write: &self.write, gated: &gated, additions: &self.additions }
+                    .take_over(generation, &mut untold);
+            }
             gate.begun.note(&gate.real);
         }
         Ok(())
@@ -180,7 +203,8 @@ impl Gates {
         let inside = self.inside.lock();
         let laid =
             inside.as_ref().ok_or_else(|| io::Error::other("the room of gates is not open")).and_then(|inside| {
-                let place = |part: &str| format!("{}/{}/{part}", self.name, gate.generation.name);
+                let generation = gate.generation.name.as_deref().unwrap_or_default();
+                let place = |part: &str| format!("{}/{generation}/{part}", self.name);
                 let target = &gate.directory.path;
                 spawn::enter(
                     namespaces,
@@ -260,7 +284,8 @@ impl Gates {
                 let (generation, begun) = (&mut last.0, &mut last.1);
                 Taking { directory, real, begun, write: &self.write, gated: &gated, additions: &self.additions }
                     .take_over(generation, all);
-                self.remove(&generation.name);
+                self.remove(generation);
+                gate.begun.follow(&last.1);
             }
             if gate.generation.upper.is_untouched() {
                 continue;
@@ -304,9 +329,11 @@ impl Gates {
         gate.begun.note(&gate.real);
     }
 
-    fn remove(&self, name: &str) {
-        let place = self.room.path().join(name);
-        remove_generation(&place);
+    fn remove(&self, generation: &Generation) {
+        // One of another host lies in the room of that.
+        if let Some(name) = &generation.name {
+            remove_generation(&self.room.path().join(name));
+        }
     }
 
     /// Does what a person said yes to.
@@ -432,9 +459,17 @@ fn remove_generation(place: &Path) {
     let _ = std::fs::remove_dir_all(place);
 }
 
+/// What a host before this one left, where commands that it left may write still.
+struct Left {
+    directory: PathBuf,
+    since: (i64, i64),
+    generation: Generation,
+    begun: Moment,
+}
+
 /// Takes over what commands of hosts before this one had written when those ended. What still runs in their panes keeps what it has.
-fn take_up(own: &OwnDir, found: &Found, write: &[PathBuf], additions: &Additions) -> Report {
-    let mut all = Report::default();
+fn take_up(own: &OwnDir, found: &Found, write: &[PathBuf], additions: &Additions) -> (Report, Vec<Left>) {
+    let (mut all, mut left) = (Report::default(), Vec::new());
     for room in std::fs::read_dir(own.path()).into_iter().flatten().flatten() {
         let Some(name) = room.file_name().to_str().map(str::to_owned) else { continue };
         let Ok(room) = own.below(&name) else { continue };
@@ -442,13 +477,17 @@ fn take_up(own: &OwnDir, found: &Found, write: &[PathBuf], additions: &Additions
             .file(LOCK)
             .is_ok_and(|lock| rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok());
         if is_free {
-            take_up_room(&room, found, write, additions, &mut all);
-            if !is_mounted_somewhere(&name) {
+            let taken = take_up_room(&room, found, write, additions, &mut all);
+            if is_mounted_somewhere(&name) {
+                left.extend(taken);
+            } else {
                 remove_generation(room.path());
             }
         }
     }
-    all
+    // The one that was mounted last comes last.
+    left.sort_by_key(|left| left.since);
+    (all, left)
 }
 
 /// Whether a process that is left still has a gate of this room: a pane whose host is gone.
@@ -458,7 +497,8 @@ fn is_mounted_somewhere(name: &str) -> bool {
     mounts.any(|mounts| mounts.contains(name))
 }
 
-fn take_up_room(room: &OwnDir, found: &Found, write: &[PathBuf], additions: &Additions, all: &mut Report) {
+fn take_up_room(room: &OwnDir, found: &Found, write: &[PathBuf], additions: &Additions, all: &mut Report) -> Vec<Left> {
+    let mut all_left = Vec::new();
     let applying = room.file(APPLYING).and_then(|file| Ok(Stamp::of(&file.metadata()?).changed().0)).ok();
     for generation in std::fs::read_dir(room.path()).into_iter().flatten().flatten() {
         let Some(name) = generation.file_name().to_str().map(str::to_owned) else { continue };
@@ -474,19 +514,17 @@ fn take_up_room(room: &OwnDir, found: &Found, write: &[PathBuf], additions: &Add
             if let Some(since) = applying {
                 real.remove_locks(since..since + MOST_LOCKED);
             }
-            let mut left = Generation {
-                name: String::new(),
-                upper: Upper::new(generation.below(UPPER)?.into()),
-                done: HashMap::new(),
-                is_at_work: false,
-            };
-            let mut begun = Moment::since(Stamp::of(&since).changed());
+            let mut left = Generation::in_upper(generation.below(UPPER)?);
+            let since = Stamp::of(&since).changed();
+            let mut begun = Moment::since(since);
             let gated: Vec<PathBuf> = found.directories.iter().map(|found| found.path.clone()).collect();
             Taking { directory, real: &real, begun: &mut begun, write, gated: &gated, additions }
                 .take_over(&mut left, all);
+            all_left.push(Left { directory: target, since, generation: left, begun });
             Ok(())
         };
         // What is no generation is nothing to take up.
         let _ = taken();
     }
+    all_left
 }

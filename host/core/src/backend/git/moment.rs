@@ -65,6 +65,11 @@ impl Moment {
         Self { ours: self.ours.clone(), ..Self::default() }
     }
 
+    /// What another one wrote here meanwhile is ours as well.
+    pub(super) fn follow(&mut self, other: &Self) {
+        self.ours.extend(other.ours.iter().map(|(path, stamp)| (path.clone(), stamp.clone())));
+    }
+
     /// Nothing was noted yet.
     pub(super) fn is_new(&self) -> bool {
         self.telling.is_empty()
