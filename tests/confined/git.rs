@@ -1,7 +1,9 @@
 //! What a command leaves in git directories: ordinary work gets there, and nothing that acts by itself.
 
 use crate::rig::{BOTH, Rig, Via, program, word};
+use serde_json::json;
 use std::path::Path;
+use toolcrib_tests::shell::{command, declared};
 use toolcrib_tests::{Program, eventually};
 
 /// Runs git outside, as the person does.
@@ -224,4 +226,25 @@ fn the_person_and_the_agent_commit_in_one_repository() {
     assert!(log.contains("person-meanwhile") && !log.contains("first-agent"), "{log}");
     let lost = git(&work, &["fsck", "--lost-found"]);
     assert!(lost.contains("dangling commit"), "the agent's commit is there: {lost}");
+}
+
+/// A pane outlives its host. What commands do in a pane that the next host makes beside it is taken over as well.
+#[test]
+fn a_pane_that_is_made_beside_one_of_a_host_before_has_the_gates() {
+    let mut program = repository(Via::Pane);
+    for round in 0..3 {
+        let mut rig = Rig::of(program, &[]);
+        assert_eq!(rig.run("true").0, 0);
+        let other = format!("other-{round}");
+        rig.client.result("tmux-create-pane", declared(json!({ "pane": other })));
+        let mut arguments = command(&format!("echo {round} >f; git commit -q -a -m commit-{round}"));
+        arguments["pane"] = other.into();
+        let result = rig.client.result("run_shell", arguments);
+        assert_eq!(result["exit_code"], 0, "{round}: {result}");
+        let work = rig.work("");
+        drop(rig.client);
+        assert_eq!(git(&work, &["log", "-1", "--format=%s"]), format!("commit-{round}\n"), "{result}");
+        assert_eq!(git(&work, &["status", "--porcelain"]), "", "{round}: {result}");
+        program = rig.program;
+    }
 }

@@ -241,6 +241,8 @@ impl Living {
         if !is_there() {
             return Err(io::ErrorKind::NotFound.into());
         }
+        // First of all: what joined before would not learn of what is laid there later.
+        spawn::enter(&namespaces, &Layout::within(profile).sharing())?;
         let keeper = Idle::keeper(&Cell::joining(profile, namespaces.clone())?.within(group.clone()))?;
         let keeper = Mutex::new(keeper);
         let is_mounted = mounted(pid)?;
@@ -252,7 +254,6 @@ impl Living {
         let (commands, is_served) = (AtomicU32::default(), Mutex::default());
         let gates = own.and_then(|own| Gates::new(own, &profile.git(), &profile.write).ok());
         if let Some(gates) = &gates {
-            spawn::enter(&namespaces, &Layout::within(profile).sharing())?;
             // A gate, and what closes their room, lie over what lay there before.
             gates.mount(&namespaces, &|place| is_mounted(place) > 1)?;
         }

@@ -648,9 +648,9 @@ impl Side<'_> {
                 }
                 Ok(Some((new, modified)))
             });
-            if done? {
-                report.written.insert(self.at.join(path));
-            }
+            done?;
+            // Also where it was there already as the command wrote it.
+            report.written.insert(self.at.join(path));
             Ok(())
         };
         if let Err(error) = done() {
