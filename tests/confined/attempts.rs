@@ -138,15 +138,16 @@ fn a_plain_command_leaves_the_next_nothing() {
     assert_eq!((status, printed.as_str()), (0, "[]\n0 1 2 3 left\n"), "but for the files of their cell");
 }
 
-/// A cell adds the variables by which programs find its proxy and its caches, and none of the host's.
+/// A cell adds the variables by which programs find its proxy, its caches and the person's keys, and none of the host's.
 #[test]
 fn a_command_has_the_standard_variables_and_those_of_its_cell() {
     let mut rig = Rig::new(Via::Process);
     let (_, printed) = rig.run("env | cut -d= -f1 | LC_ALL=C sort | tr '\\n' ' '");
-    let git = "GIT_CONFIG_COUNT GIT_CONFIG_KEY_0 GIT_CONFIG_KEY_1 GIT_CONFIG_VALUE_0 GIT_CONFIG_VALUE_1";
+    let settings = |what: &str| (0..5).map(|number| format!("GIT_CONFIG_{what}_{number} ")).collect::<String>();
+    let git = format!("GIT_CONFIG_COUNT {}{}", settings("KEY"), settings("VALUE"));
     let proxies = "GOMODCACHE HOME HTTPS_PROXY HTTP_PROXY NO_PROXY PATH PWD TERM TOOLCRIB_CALL";
     let rest = "XDG_CACHE_HOME all_proxy http_proxy https_proxy no_proxy npm_config_cache ";
-    let expected = format!("ALL_PROXY CARGO_HOME {git} {proxies} {rest}");
+    let expected = format!("ALL_PROXY CARGO_HOME {git}{proxies} {rest}");
     assert_eq!(printed.replace("LANG ", "").replace("LC_ALL ", ""), expected);
 }
 
