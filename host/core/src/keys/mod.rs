@@ -98,7 +98,11 @@ pub(crate) trait Asker: Send + Sync {
     fn refuse(&self, refusal: &Failure);
 
     /// The commands have a password of this server from here on.
-    fn lent(&self, server: &Target, password: &Value);
+    ///
+    /// # Errors
+    ///
+    /// When no call is there any more whose bounds would hold: then they do not get it.
+    fn lent(&self, server: &Target, password: &Value) -> Result<(), Failure>;
 }
 
 /// Serves one connection of a program in a cell.

@@ -28,7 +28,7 @@ pub(super) async fn give(asker: &dyn Asker, wanted: &[u8]) -> Result<Reply, Fail
         );
     };
     let value = Value::given(password).map_err(|why| Failure::new(Kind::Unavailable, format!("the password {why}")))?;
-    asker.lent(&wanted.server, &value);
+    asker.lent(&wanted.server, &value)?;
     Ok(Reply { stdout: format!("username={user}\npassword={password}\n").into(), ..Reply::default() })
 }
 

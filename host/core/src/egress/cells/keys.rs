@@ -39,13 +39,15 @@ impl Asker for Client {
         self.network.refuse(refusal);
     }
 
-    fn lent(&self, server: &Target, password: &Value) {
-        let Some((caller, scope)) = self.running() else { return };
+    fn lent(&self, server: &Target, password: &Value) -> Result<(), Failure> {
+        let gone = || Failure::denied("the call that asked for a password has ended");
+        let (caller, scope) = self.running().ok_or_else(gone)?;
         scope.secrets.guard(&format!("git:{}", server.server()), password.expose());
         if let Some(lender) = caller.judge.lender() {
             lender.note_lent();
         }
         // What a person allowed before knew of no password.
         caller.decided.lock().retain(|known, _| *known == server.server());
+        Ok(())
     }
 }
