@@ -2,9 +2,11 @@
 
 use crate::rig::{BOTH, Rig, Via, program, word};
 use serde_json::json;
+use std::fs;
 use std::path::Path;
+use toolcrib_tests::processes::kill;
 use toolcrib_tests::shell::{command, declared};
-use toolcrib_tests::{Program, eventually};
+use toolcrib_tests::{PATIENCE, Program, eventually};
 
 /// Runs git outside, as the person does.
 #[expect(clippy::disallowed_methods, reason = "the person's own git")]
@@ -165,12 +167,12 @@ fn working_trees_whose_repository_lies_elsewhere_are_worked_in() {
     for via in BOTH {
         let program = program(via);
         let top = program.path("main");
-        std::fs::create_dir_all(&top).expect("a directory");
+        fs::create_dir_all(&top).expect("a directory");
         git(&top, &["init", "-q", "-b", "main"]);
         git(&top, &["commit", "-q", "--allow-empty", "-m", "first"]);
         git(&top, &["config", "user.name", "p"]);
         git(&top, &["config", "user.email", "p@example.org"]);
-        std::fs::remove_dir_all(program.path("work")).expect("it is empty");
+        fs::remove_dir_all(program.path("work")).expect("it is empty");
         git(&top, &["worktree", "add", "-q", "../work", "-b", "work"]);
         let mut rig = Rig::of(program, &[]);
         let result = rig.result("echo 1 >f; git add f; git commit -q -m f; git status --porcelain");
@@ -214,7 +216,7 @@ fn the_person_and_the_agent_commit_in_one_repository() {
     let person = std::thread::spawn(move || {
         eventually("the command runs", || path.join("begun").exists());
         git(&path, &["commit", "-q", "--allow-empty", "-m", "person-meanwhile"]);
-        std::fs::write(path.join("go"), "").expect("a file");
+        fs::write(path.join("go"), "").expect("a file");
     });
     let result = rig.result(waiting);
     person.join().expect("the person's part");
@@ -246,5 +248,99 @@ fn a_pane_that_is_made_beside_one_of_a_host_before_has_the_gates() {
         assert_eq!(git(&work, &["log", "-1", "--format=%s"]), format!("commit-{round}\n"), "{result}");
         assert_eq!(git(&work, &["status", "--porcelain"]), "", "{round}: {result}");
         program = rig.program;
+    }
+}
+
+/// Panes of one host are apart when that is gone: the next one has its gates and covers in each.
+#[test]
+fn all_panes_of_a_host_before_have_what_the_next_one_lays() {
+    let mut rig = Rig::of(repository(Via::Pane), &[]);
+    rig.client.result("tmux-create-pane", declared(json!({ "pane": "second" })));
+    let second = |rig: &mut Rig, text: &str| {
+        let mut arguments = command(text);
+        arguments["pane"] = "second".into();
+        rig.client.result("run_shell", arguments)
+    };
+    for round in 0..3 {
+        assert_eq!(rig.run("true").0, 0);
+        assert_eq!(second(&mut rig, "true")["exit_code"], 0);
+        let Rig { client, program } = rig;
+        drop(client);
+        rig = Rig::of(program, &[]);
+        assert_eq!(rig.run("true").0, 0);
+        let result = second(&mut rig, &format!("echo {round} >f; git commit -q -a -m commit-{round}"));
+        assert_eq!(result["exit_code"], 0, "{round}: {result}");
+        let work = rig.work("");
+        assert_eq!(git(&work, &["log", "-1", "--format=%s"]), format!("commit-{round}\n"), "{result}");
+        assert_eq!(git(&work, &["status", "--porcelain", "-uno"]), "", "{round}: {result}");
+        let theirs = format!("theirs-{round}");
+        git(&work, &["branch", &theirs]);
+        let result = second(&mut rig, "git for-each-ref");
+        assert!(result["stdout"].as_str().is_some_and(|all| all.contains(&theirs)), "{round}: {result}");
+        // A repository that the person makes meanwhile is covered there as well.
+        let nested = format!("nested-{round}");
+        git(&work, &["init", "-q", &nested]);
+        let text = format!("mkdir -p {nested}/.git/hooks; echo 'touch acted' >{nested}/.git/hooks/post-checkout");
+        let result = second(&mut rig, &text);
+        assert!(!work.join(&nested).join(".git/hooks/post-checkout").exists(), "{round}: {result}");
+        assert!(result["notices"].to_string().contains("held"), "{round}: {result}");
+    }
+}
+
+/// What its host wrote before it was killed is not taken for somebody else's work.
+#[test]
+fn what_a_pane_commits_when_its_host_was_killed_comes_with_its_index() {
+    let mut rig = Rig::of(repository(Via::Pane), &[]);
+    let later = "(while [ -e wait ]; do sleep .1; done; echo 3 >f; git commit -q -a -m later) >/dev/null 2>&1 &";
+    let result = rig.result(&format!("touch wait; echo 2 >f; git commit -q -a -m now; {later}"));
+    let work = rig.work("");
+    assert_eq!(git(&work, &["log", "-1", "--format=%s"]), "now\n", "{result}");
+    kill(&[rig.client.pid()]);
+    rig.client.ended(PATIENCE).expect("it has ended");
+    fs::remove_file(work.join("wait")).expect("a file");
+    let mut rig = Rig::of(rig.program, &[]);
+    eventually("the commit", || {
+        rig.run("true");
+        git(&work, &["log", "-1", "--format=%s"]) == "later\n"
+    });
+    assert_eq!(git(&work, &["status", "--porcelain"]), "", "{result}");
+}
+
+/// Git believes the name of an object that it has: one with other bytes would be what the person's next `git pull` checks out.
+#[test]
+fn objects_that_are_not_what_their_names_say_are_left_behind() {
+    let loose = "good=$(echo good | git hash-object --stdin); evil=$(echo evil | git hash-object -w --stdin); \
+        at() { echo .git/objects/$(echo $1 | cut -c1-2)/$(echo $1 | cut -c3-); }; \
+        mkdir -p $(dirname $(at $good)); cp $(at $evil) $(at $good); git cat-file -p $good";
+    // The index of a pack of one object has its name once.
+    let packed = "good=$(echo good | git hash-object --stdin); evil=$(echo evil | git hash-object -w --stdin); \
+        pack=$(echo $evil | git pack-objects -q .git/objects/pack/pack); rm -f .git/objects/??/*; \
+        chmod u+w .git/objects/pack/*; python3 -c \"import hashlib,sys
+path,good,evil=sys.argv[1],bytes.fromhex(sys.argv[2]),bytes.fromhex(sys.argv[3])
+index=open(path,'rb').read()
+fan=b''.join((1 if byte >= good[0] else 0).to_bytes(4,'big') for byte in range(256))
+index=index[:8]+fan+index[1032:-20].replace(evil,good)
+open(path,'wb').write(index+hashlib.sha1(index).digest())
+\" .git/objects/pack/pack-$pack.idx $good $evil; git cat-file -p $good";
+    for via in BOTH {
+        for text in [loose, packed] {
+            let mut rig = Rig::of(repository(via), &[]);
+            let result = rig.result(text);
+            assert_eq!(result["stdout"], "evil\n", "{via:?} {text}: {result}");
+            assert!(result["notices"].to_string().contains("was not taken over"), "{via:?} {text}: {result}");
+            let work = rig.work("");
+            let [good, evil] = ["good\n", "evil\n"].map(|bytes| {
+                rig.program.write("work/bytes", bytes);
+                git(&work, &["hash-object", "bytes"]).trim().to_owned()
+            });
+            let there = git(&work, &["cat-file", "--batch-all-objects", "--batch-check=%(objectname)"]);
+            assert!(!there.contains(&good), "{via:?} {text}: {there}: {result}");
+            // What is what it says is there all the same with the next command.
+            rig.run("echo evil | git hash-object -w --stdin");
+            assert!(git(&work, &["cat-file", "-p", &evil]) == "evil\n", "{via:?} {text}");
+            let packs = fs::read_dir(work.join(".git/objects/pack")).expect("a directory").count();
+            assert_eq!(packs, 0, "{via:?} {text}");
+            git(&work, &["fsck", "--strict", "--no-dangling"]);
+        }
     }
 }

@@ -59,7 +59,12 @@ impl Cover {
 pub(super) fn covers(profile: &Profile, cell: Option<&Namespaces>) -> io::Result<Vec<Cover>> {
     let found = profile.git();
     // Git has to be able to replace files that it tracks. Other changes of them are undone in `policy/held/`.
-    let protect: Vec<_> = profile.protect.iter().filter(|place| !found.tracks(place)).cloned().collect();
+    let protect: Vec<_> = profile
+        .protect
+        .iter()
+        .filter(|place| symlink_metadata(place).is_ok() && !found.tracks(place))
+        .cloned()
+        .collect();
     let mut covers = protected(&profile.write, &protect);
     covers.extend(git(profile));
     covers.extend(doors::covers(profile, cell));
@@ -77,8 +82,7 @@ pub(super) fn covers(profile: &Profile, cell: Option<&Namespaces>) -> io::Result
 fn protected(roots: &[PathBuf], protected: &[PathBuf]) -> Vec<Cover> {
     // Where a link leads out of what can be written, nothing has to be done.
     let is_within = |place: &PathBuf| roots.iter().any(|root| place != root && place.starts_with(root));
-    let there = protected.iter().filter(|place| symlink_metadata(place).is_ok());
-    let protected = there.filter_map(|place| canonicalize(place).ok()).filter(is_within);
+    let protected = protected.iter().filter_map(|place| canonicalize(place).ok()).filter(is_within);
     let protected: BTreeSet<PathBuf> = protected.collect();
     let mut on_the_way = BTreeSet::new();
     for place in &protected {
@@ -258,6 +262,23 @@ impl Layout {
             layout.push(Step::Uncover { path: path(over)? });
         }
         layout.push(Step::Gate { room, upper: path(upper)?, work: path(work)?, over: path(over)? });
+        Ok(layout)
+    }
+
+    /// Has a copy of the gate for mounts that are apart.
+    pub(in crate::backend) fn copied(mut self, over: &Path) -> io::Result<Self> {
+        let slot = self.take(over)?;
+        self.push(Step::Attributes { of: Mounts::Slot(slot), set: NOSUID | NODEV });
+        Ok(self)
+    }
+
+    /// Lays such a copy where the mounts are apart, in place of the gate there is if `is_there`.
+    pub(in crate::backend) fn same_gate(copy: RawFd, over: &Path, is_there: bool) -> io::Result<Self> {
+        let mut layout = Self::default();
+        if is_there {
+            layout.push(Step::Uncover { path: path(over)? });
+        }
+        layout.push(Step::LayOpened { mount: copy, target: path(over)? });
         Ok(layout)
     }
 

@@ -4,6 +4,7 @@
 //! the mounts and processes of its own. What comes into being outside and is to be hidden or protected is covered before the next one joins.
 
 use super::layout::{Layout, Over, Which, covers};
+use super::left::{self, MountTree};
 use super::spare::Told;
 use super::{Cell, Group, Listeners, Profile};
 use crate::backend::git::{Ask, Gates, Report, When};
@@ -16,9 +17,8 @@ use std::collections::HashSet;
 use std::fs::{File, metadata};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
-use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -35,7 +35,7 @@ pub(in crate::backend) struct Namespaces(pub(super) Vec<File>);
 
 impl Namespaces {
     /// Those of a process in a cell of this profile. One that has any of them in common with this process is in no such cell.
-    fn of(profile: &Profile, pid: &str) -> io::Result<Self> {
+    pub(super) fn of(profile: &Profile, pid: &str) -> io::Result<Self> {
         let open = |process: &str, kind: &str| {
             let path = format!("/proc/{process}/ns/{kind}");
             let begin = Instant::now();
@@ -131,7 +131,8 @@ impl Drop for Idle {
 
 /// A cell of this host's.
 pub(in crate::backend) struct Living {
-    namespaces: Arc<Namespaces>,
+    /// Its namespaces, and after them those of panes that have to be given apart what is laid in it.
+    trees: Vec<MountTree>,
     /// What bounds the memory of all in it. Another one of the same profile has the same.
     group: Option<Arc<Group>>,
     keeper: Mutex<Idle>,
@@ -203,17 +204,17 @@ impl Living {
         let room = own.map(OwnDir::path).filter(|_| gates.is_some());
         let cell = Cell::of(profile, room)?.within(group.clone());
         let keeper = Idle::keeper(&cell)?;
-        let namespaces = Arc::new(Namespaces::of(profile, &keeper.pid().to_string())?);
+        let trees = vec![MountTree::new(Namespaces::of(profile, &keeper.pid().to_string())?)];
         if let Some(gates) = &gates {
-            gates.mount(&namespaces, &|_| false)?;
+            gates.mount(&trees)?;
         }
         // Last: what has another name there has it with all that lies over it.
         let last = Layout::within(profile).sharing().mounting(&profile.mounts)?;
-        spawn::enter(&namespaces, &last)?;
+        spawn::enter(&trees[0].namespaces, &last)?;
         let Layout { mut taken, covered, .. } = cell.layout;
         taken.extend(last.taken);
         Ok(Self {
-            namespaces,
+            trees,
             group,
             keeper: Mutex::new(keeper),
             taken,
@@ -236,29 +237,28 @@ impl Living {
         pid: &str,
         is_there: impl FnOnce() -> bool,
     ) -> io::Result<Self> {
-        let namespaces = Arc::new(Namespaces::of(profile, pid)?);
-        // What was opened before it was so is the process's own.
-        if !is_there() {
-            return Err(io::ErrorKind::NotFound.into());
-        }
+        let trees = left::trees(profile, pid, is_there)?;
+        let namespaces = &trees[0].namespaces;
         // First of all: what joined before would not learn of what is laid there later.
-        spawn::enter(&namespaces, &Layout::within(profile).sharing())?;
+        spawn::enter(namespaces, &Layout::within(profile).sharing())?;
         let keeper = Idle::keeper(&Cell::joining(profile, namespaces.clone())?.within(group.clone()))?;
         let keeper = Mutex::new(keeper);
-        let is_mounted = mounted(pid)?;
-        // The host before this one has laid these.
-        let covers = covers(profile, Some(&namespaces))?.into_iter().map(|cover| cover.over);
-        let over = covers.filter(|over| is_mounted(&over.place) > 0).collect();
-        let covered = Mutex::new(Covered { over, times: 0 });
-        let (taken, spare) = (Layout::of(profile, None)?.taken, Mutex::default());
+        let covers = covers(profile, Some(namespaces))?;
+        for tree in &trees {
+            // The host before this one has laid the others. A gate lies over what covers its directory.
+            let new = covers.iter().filter(|cover| tree.had(&cover.over.place) == 0);
+            spawn::enter(&tree.namespaces, &Layout::default().covering(new)?)?;
+        }
+        let covered = Covered { over: covers.into_iter().map(|cover| cover.over).collect(), times: 0 };
+        let (covered, spare) = (Mutex::new(covered), Mutex::default());
+        let taken = Layout::of(profile, None)?.taken;
         let (commands, is_served) = (AtomicU32::default(), Mutex::default());
         let gates = own.and_then(|own| Gates::new(own, &profile.git(), &profile.write).ok());
         if let Some(gates) = &gates {
-            // A gate, and what closes their room, lie over what lay there before.
-            gates.mount(&namespaces, &|place| is_mounted(place) > 1)?;
+            gates.mount(&trees)?;
         }
         Ok(Self {
-            namespaces,
+            trees,
             group,
             keeper,
             taken,
@@ -272,9 +272,13 @@ impl Living {
         })
     }
 
+    fn namespaces(&self) -> &Arc<Namespaces> {
+        &self.trees[0].namespaces
+    }
+
     /// The inode of its user namespace.
     pub(in crate::backend) fn user(&self) -> io::Result<u64> {
-        self.namespaces.user()
+        self.namespaces().user()
     }
 
     /// A call begins whose commands run in it.
@@ -286,7 +290,7 @@ impl Living {
             if gates.has_new(&found) {
                 let _ = self.cover(profile);
             }
-            gates.begin(&found, &self.namespaces);
+            gates.begin(&found, &self.trees);
         }
         Some(Visit(self))
     }
@@ -315,14 +319,14 @@ impl Living {
     fn settle_between(&self) -> bool {
         let Some(gates) = self.gates.as_ref() else { return true };
         if self.calls.load(Ordering::Acquire) == 0 {
-            gates.settle_untold(&self.namespaces);
+            gates.settle_untold(&self.trees);
         }
         gates.has_nothing_new()
     }
 
     /// What a process has of its own that joins it.
     fn joining(&self, profile: &Profile) -> io::Result<Cell> {
-        Ok(Cell::joining(profile, self.namespaces.clone())?.within(self.group.clone()))
+        Ok(Cell::joining(profile, self.namespaces().clone())?.within(self.group.clone()))
     }
 
     /// What it was made of is what is there now, and what bounds it is this group.
@@ -365,7 +369,7 @@ impl Living {
         if !keeper.is_alive() {
             *keeper = Idle::keeper(&self.joining(profile)?)?;
         }
-        Ok(format!("{}:{}", keeper.pid(), self.namespaces.user()?))
+        Ok(format!("{}:{}", keeper.pid(), self.namespaces().user()?))
     }
 
     /// What waits for its connections; none where this or another host has that already.
@@ -374,18 +378,19 @@ impl Living {
         if *is_served {
             return Ok(None);
         }
-        let listeners = Listeners::bind(&self.namespaces, profile)?;
+        let listeners = Listeners::bind(self.namespaces(), profile)?;
         *is_served = listeners.is_some();
         Ok(listeners)
     }
 
     /// Covers what came into being since.
     fn cover(&self, profile: &Profile) -> io::Result<()> {
-        let covers = covers(profile, Some(&self.namespaces))?;
+        let covers = covers(profile, Some(self.namespaces()))?;
         let mut covered = self.covered.lock();
         let new: Vec<_> = covers.iter().filter(|cover| !covered.over.contains(&cover.over)).collect();
         if !new.is_empty() {
-            spawn::enter(&self.namespaces, &Layout::default().covering(new)?)?;
+            let layout = Layout::default().covering(new)?;
+            self.trees.iter().try_for_each(|tree| spawn::enter(&tree.namespaces, &layout).map(drop))?;
             covered.times += 1;
         }
         covered.over = covers.into_iter().map(|cover| cover.over).collect();
@@ -418,7 +423,7 @@ impl Visit {
     pub(crate) fn settle(&self, repositories: &[PathBuf]) -> Report {
         let when = if self.0.calls.load(Ordering::Acquire) <= 1 { When::Last } else { When::Among };
         let Some(gates) = self.0.gates.as_ref() else { return Report::default() };
-        let mut report = gates.settle(&self.0.namespaces, when);
+        let mut report = gates.settle(&self.0.trees, when);
         gates.make_anew(repositories, &mut report);
         report
     }
@@ -434,13 +439,4 @@ impl Drop for Visit {
     fn drop(&mut self) {
         self.0.calls.fetch_sub(1, Ordering::AcqRel);
     }
-}
-
-/// Tells how many mounts a process has over a place.
-fn mounted(pid: &str) -> io::Result<impl Fn(&Path) -> usize + use<>> {
-    let mounts = std::fs::read(format!("/proc/{pid}/mountinfo"))?;
-    // The fifth field is the place.
-    let place = |line: &[u8]| line.split(|byte| *byte == b' ').nth(4).map(crate::text::octal::unescape);
-    let places: Vec<Vec<u8>> = mounts.split(|byte| *byte == b'\n').filter_map(place).collect();
-    Ok(move |path: &Path| places.iter().filter(|place| **place == path.as_os_str().as_bytes()).count())
 }

@@ -4,7 +4,8 @@
 //! executes, as the user, without privilege or another program: `layout.rs` puts together how, `steps.rs` has the system calls, `hidden.rs`
 //! finds what there is to hide, `doors.rs` which sockets and pipes are closed, `users.rs` makes the namespace that the others belong to. `filter.rs` refuses what would make others, `programs/` has what runs there: the
 //! first process, whose end is the end of all.
-//! Commands and panes join a cell that lives (`living.rs`), and this host makes their connections for them (`listeners.rs`). `cgroup.rs` bounds
+//! Commands and panes join a cell that lives (`living.rs`), and this host makes their connections for them (`listeners.rs`);
+//! `left.rs` finds what panes of a host before this one have. `cgroup.rs` bounds
 //! what they take together. `../spawn.rs` has the children.
 //!
 //! Where the system does not let this program make namespaces, bubblewrap may be let (`bwrap.rs`), or Landlock bounds what it can
@@ -18,6 +19,7 @@ mod doors;
 mod filter;
 mod hidden;
 mod layout;
+mod left;
 mod listeners;
 mod living;
 mod means;
@@ -33,6 +35,7 @@ pub(super) use cgroup::{Group, enter, how_to_enter, leave};
 pub use cgroup::{Met, can_bound_memory};
 pub(crate) use cgroup::{bounds_memory, cannot_enter, how_to_get_a_cgroup};
 pub(super) use domain::Domain;
+pub(super) use left::MountTree;
 pub use listeners::{Asked, Listeners};
 pub use living::Visit;
 pub(super) use living::{Joined, Living, Namespaces};

@@ -74,6 +74,11 @@ pub(in crate::backend) enum Step {
         target: CString,
         passes: &'static [i32],
     },
+    /// Lays what is open over a path.
+    LayOpened {
+        mount: RawFd,
+        target: CString,
+    },
     MakeDirectory {
         path: CString,
     },
@@ -231,6 +236,7 @@ impl Step {
                     libc::close(made);
                     laid
                 }
+                Self::LayOpened { mount, target } => move_mount(*mount, target),
                 Self::Open { path, slot } => {
                     let flags = libc::O_PATH | libc::O_DIRECTORY | libc::O_CLOEXEC | libc::O_NOFOLLOW;
                     slots[*slot] = result(libc::open(path.as_ptr(), flags).into())?;
@@ -357,7 +363,9 @@ impl Step {
             Self::Uncover { path } => format!("uncovering {}", shown(path)),
             Self::Propagate { .. } => "setting how mounts are passed on".into(),
             Self::Attributes { .. } => "making mounts read-only".into(),
-            Self::Lay { target, .. } => format!("laying a mount over {}", shown(target)),
+            Self::Lay { target, .. } | Self::LayOpened { target, .. } => {
+                format!("laying a mount over {}", shown(target))
+            }
             Self::MakeDirectory { path }
             | Self::MakeFile { path }
             | Self::MakeProgram { path, .. }

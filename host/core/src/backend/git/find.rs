@@ -5,8 +5,10 @@
 
 use super::fresh;
 use crate::backend::cell::Which;
+use crate::disk::Stamp;
 use crate::policy::files::obeyed_by_name;
 use gix_hash::Kind;
+use parking_lot::Mutex;
 use rustix::fs::{Dir, FileType};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
@@ -34,13 +36,14 @@ pub(crate) struct GitDir {
 }
 
 /// What was found.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub(crate) struct Found {
     pub(crate) directories: Vec<GitDir>,
     /// Files that lead to git directories.
     pub(crate) links: Vec<PathBuf>,
-    /// Files with names of the table that git tracks in a working tree. A checkout may replace them.
-    pub(super) tracked: BTreeSet<PathBuf>,
+    /// Working trees, each with its git directory.
+    pub(super) trees: Vec<(PathBuf, PathBuf)>,
+    pub(super) tracked: Mutex<Tracked>,
     /// There are more directories than are looked through.
     pub(crate) is_cut: bool,
 }
@@ -54,23 +57,34 @@ pub(crate) fn directory(place: &Path) -> Option<GitDir> {
 
 /// Looks through directories that commands write.
 pub(crate) fn find(roots: &[PathBuf]) -> Found {
-    let (directories, links, tracked) = (BTreeMap::new(), Vec::new(), BTreeSet::new());
-    let mut search = Search { roots, directories, links, tracked, left: MOST_DIRECTORIES };
+    let (directories, links, trees) = (BTreeMap::new(), Vec::new(), Vec::new());
+    let mut search = Search { roots, directories, links, trees, left: MOST_DIRECTORIES };
     for root in roots {
         search.below(root);
     }
-    let Search { directories, links, tracked, left, .. } = search;
+    let Search { directories, links, trees, left, .. } = search;
     let mut directories: Vec<GitDir> = directories.into_values().collect();
     for directory in directories.iter_mut().filter(|directory| directory.closed.is_none()).skip(MOST_GATES) {
         directory.closed = Some(format!("{MOST_GATES} other repositories have a gate already"));
     }
-    Found { directories, links, tracked, is_cut: left == 0 }
+    Found { directories, links, trees, tracked: Mutex::default(), is_cut: left == 0 }
 }
 
 impl Found {
-    /// Whether git has what is at a place, or something below it.
+    /// Whether git has what is at a place, or something below it, that acts by its name. A checkout may replace that.
     pub(crate) fn tracks(&self, place: &Path) -> bool {
-        self.tracked.range(place.to_owned()..).next().is_some_and(|found| found.starts_with(place))
+        let mut tracked = self.tracked.lock();
+        if tracked.has(place) {
+            return true;
+        }
+        // It may have come to be since.
+        let index = |(_, git): &(PathBuf, PathBuf)| metadata(git.join("index")).ok().map(|found| Stamp::of(&found));
+        let indexes: Vec<Option<Stamp>> = self.trees.iter().map(index).collect();
+        if tracked.indexes != indexes {
+            let paths = self.trees.iter().flat_map(|(tree, git)| paths(tree, git)).collect();
+            *tracked = Tracked { indexes, paths };
+        }
+        tracked.has(place)
     }
 
     /// What was found is what there is, as far as a look at each of them tells; nothing tells of one that is new deep below.
@@ -85,11 +99,25 @@ impl Found {
     }
 }
 
+/// Files with names of the table that git has in working trees.
+#[derive(Debug, Default)]
+pub(super) struct Tracked {
+    /// The indexes, when these were read.
+    indexes: Vec<Option<Stamp>>,
+    paths: BTreeSet<PathBuf>,
+}
+
+impl Tracked {
+    fn has(&self, place: &Path) -> bool {
+        self.paths.range(place.to_owned()..).next().is_some_and(|found| found.starts_with(place))
+    }
+}
+
 struct Search<'s> {
     roots: &'s [PathBuf],
     directories: BTreeMap<PathBuf, GitDir>,
     links: Vec<PathBuf>,
-    tracked: BTreeSet<PathBuf>,
+    trees: Vec<(PathBuf, PathBuf)>,
     left: usize,
 }
 
@@ -112,7 +140,7 @@ impl Search<'_> {
                 match entry.file_type() {
                     FileType::Directory if name == ".git" => {
                         self.add(&at.join(name));
-                        self.tracked.extend(tracked(&at, &at.join(name)));
+                        self.trees.push((at.clone(), at.join(name)));
                     }
                     FileType::Directory if name != "." && name != ".." => inner.push(at.join(name)),
                     FileType::RegularFile | FileType::Symlink if name == ".git" => self.link(&at, root),
@@ -139,7 +167,7 @@ impl Search<'_> {
     fn link(&mut self, at: &Path, root: &Path) {
         let link = at.join(".git");
         let Some(git) = leads_to(&link) else { return self.links.push(link) };
-        self.tracked.extend(tracked(at, &git));
+        self.trees.push((at.to_owned(), git.clone()));
         let common = common_dir(&git);
         let roots = self.roots;
         let is_within = |path: &Path| roots.iter().any(|root| path.starts_with(root));
@@ -167,7 +195,7 @@ impl Search<'_> {
 }
 
 /// What acts by its name of that which git has in a working tree.
-fn tracked(tree: &Path, git: &Path) -> Vec<PathBuf> {
+fn paths(tree: &Path, git: &Path) -> Vec<PathBuf> {
     let paths = std::fs::read(git.join("index")).ok().and_then(|index| fresh::paths(&index, |_| true).ok());
     let acts = |path: &PathBuf| path.ancestors().any(|above| obeyed_by_name(above).is_some());
     paths.into_iter().flatten().filter(acts).map(|path| tree.join(path)).collect()

@@ -12,7 +12,7 @@ use super::moment::Moment;
 use super::parts;
 use super::real::Real;
 use super::upper::{self, Change, Upper};
-use crate::backend::cell::{Layout, Namespaces};
+use crate::backend::cell::{Layout, MountTree};
 use crate::backend::spawn;
 use crate::disk::{OwnDir, Stamp};
 use crate::text::id::random_id;
@@ -23,12 +23,15 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 /// What a generation of a gate consists of: where it is for, what is written, and what the kernel has for itself.
 const TARGET: &str = "target";
 const UPPER: &str = "upper";
 const WORK: &str = "work";
+/// Files that were written into the git directory from it, as they were then.
+const OURS: &str = "ours";
 /// Held by the host whose gates they are.
 const LOCK: &str = "lock";
 /// There while something is taken over.
@@ -88,11 +91,13 @@ struct Generation {
     done: HashMap<PathBuf, upper::Stamp>,
     /// A process was in the middle of something then.
     is_at_work: bool,
+    /// [`OURS`]; none for one that a host before this one made.
+    ours: Option<File>,
 }
 
 impl Generation {
     fn in_upper(upper: OwnDir) -> Self {
-        Self { name: None, upper: Upper::new(upper.into()), done: HashMap::new(), is_at_work: false }
+        Self { name: None, upper: Upper::new(upper.into()), done: HashMap::new(), is_at_work: false, ours: None }
     }
 }
 
@@ -168,21 +173,21 @@ impl Gates {
             let _ = add_watch(queue, upper.reach("."), events);
         }
         made.create(TARGET)?.write_all(target.as_os_str().as_encoded_bytes())?;
-        Ok(Generation { name: Some(name), ..Generation::in_upper(upper) })
+        let ours = Some(made.create(OURS)?);
+        Ok(Generation { name: Some(name), ours, ..Generation::in_upper(upper) })
     }
 
-    /// Mounts them all in a cell that has just been made, or was made by a host before this one: then `is_mounted` tells over which
-    /// directories there are gates.
-    pub(in crate::backend) fn mount(
-        &self,
-        namespaces: &Namespaces,
-        is_mounted: &dyn Fn(&Path) -> bool,
-    ) -> io::Result<()> {
-        let opened = spawn::enter(namespaces, &Layout::opening_gates(is_mounted(Path::new(super::ROOM)))?)?;
+    /// Mounts them all in a cell that has just been made, or was made by a host before this one.
+    pub(in crate::backend) fn mount(&self, trees: &[MountTree]) -> io::Result<()> {
+        // A gate, and what closes their room, lie over what lay there before.
+        let is_mounted = |tree: &MountTree, place: &Path| tree.had(place) > 1;
+        let is_closed = is_mounted(&trees[0], Path::new(super::ROOM));
+        let opened = spawn::enter(&trees[0].namespaces, &Layout::opening_gates(is_closed)?)?;
         *self.inside.lock() = opened.into_iter().next();
         let mut gates = self.gates.lock();
         for gate in &mut *gates {
-            self.lay(gate, namespaces, is_mounted(&gate.directory.path));
+            let path = gate.directory.path.clone();
+            self.lay(gate, trees, |tree| is_mounted(tree, &path));
         }
         // A command that its host left behind has gone on writing until now.
         let gated: Vec<PathBuf> = gates.iter().map(|gate| gate.directory.path.clone()).collect();
@@ -198,27 +203,33 @@ impl Gates {
         Ok(())
     }
 
-    /// Lays the present generation of a gate over its directory.
-    fn lay(&self, gate: &mut Gate, namespaces: &Namespaces, is_mounted: bool) {
+    /// Lays the present generation of a gate over its directory, in place of the one before where there is one.
+    fn lay(&self, gate: &mut Gate, trees: &[MountTree], is_there: impl Fn(&MountTree) -> bool) {
         let inside = self.inside.lock();
-        let laid =
-            inside.as_ref().ok_or_else(|| io::Error::other("the room of gates is not open")).and_then(|inside| {
-                let generation = gate.generation.name.as_deref().unwrap_or_default();
-                let place = |part: &str| format!("{}/{generation}/{part}", self.name);
-                let target = &gate.directory.path;
-                spawn::enter(
-                    namespaces,
-                    &Layout::gate(inside.as_raw_fd(), &place(UPPER), &place(WORK), target, is_mounted)?,
-                )
-            });
-        gate.closed = laid.err().map(|error| error.to_string());
+        let laid = || -> io::Result<()> {
+            let room = inside.as_ref().ok_or_else(|| io::Error::other("the room of gates is not open"))?;
+            let generation = gate.generation.name.as_deref().unwrap_or_default();
+            let place = |part: &str| format!("{}/{generation}/{part}", self.name);
+            let target = &gate.directory.path;
+            let (first, apart) = (&trees[0], &trees[1..]);
+            let layout = Layout::gate(room.as_raw_fd(), &place(UPPER), &place(WORK), target, is_there(first))?;
+            let layout = if apart.is_empty() { layout } else { layout.copied(target)? };
+            let copies = spawn::enter(&first.namespaces, &layout)?;
+            for (tree, copy) in apart.iter().zip(copies.iter().cycle()) {
+                // Where it cannot be laid, the directory is only read there.
+                let _ = Layout::same_gate(copy.as_raw_fd(), target, is_there(tree))
+                    .and_then(|layout| spawn::enter(&tree.namespaces, &layout));
+            }
+            Ok(())
+        };
+        gate.closed = laid().err().map(|error| error.to_string());
     }
 
     /// A command is about to begin; `found` is what there is by now.
-    pub(in crate::backend) fn begin(&self, found: &Found, namespaces: &Namespaces) {
+    pub(in crate::backend) fn begin(&self, found: &Found, trees: &[MountTree]) {
         if self.follow(found) {
             for gate in self.gates.lock().iter_mut().filter(|gate| gate.begun.is_new()) {
-                self.lay(gate, namespaces, false);
+                self.lay(gate, trees, |_| false);
                 gate.begun.note(&gate.real);
             }
         }
@@ -228,7 +239,7 @@ impl Gates {
                 continue;
             }
             if !gate.begun.goes_on(&gate.real) {
-                self.renew(gate, namespaces);
+                self.renew(gate, trees);
             }
         }
     }
@@ -244,8 +255,8 @@ impl Gates {
     }
 
     /// Takes over what was written between calls; the next call that ends tells what is to be told.
-    pub(in crate::backend) fn settle_untold(&self, namespaces: &Namespaces) {
-        let report = self.settle(namespaces, When::Between);
+    pub(in crate::backend) fn settle_untold(&self, trees: &[MountTree]) {
+        let report = self.settle(trees, When::Between);
         *self.untold.lock() = report;
     }
 
@@ -256,20 +267,20 @@ impl Gates {
     }
 
     /// Takes over what commands wrote.
-    pub(in crate::backend) fn settle(&self, namespaces: &Namespaces, when: When) -> Report {
+    pub(in crate::backend) fn settle(&self, trees: &[MountTree], when: When) -> Report {
         let mut all = std::mem::take(&mut *self.untold.lock());
-        self.take_over(namespaces, when, &mut all);
+        self.take_over(trees, when, &mut all);
         let new = std::mem::take(&mut all.new);
         if !new.is_empty() {
             let directories = new.iter().filter_map(|place| find::directory(place)).collect();
-            self.begin(&Found { directories, ..Found::default() }, namespaces);
+            self.begin(&Found { directories, ..Found::default() }, trees);
             // What leads git there had to wait.
-            self.take_over(namespaces, when, &mut all);
+            self.take_over(trees, when, &mut all);
         }
         all
     }
 
-    fn take_over(&self, namespaces: &Namespaces, when: When, all: &mut Report) {
+    fn take_over(&self, trees: &[MountTree], when: When, all: &mut Report) {
         let mut gates = self.gates.lock();
         let gated: Vec<PathBuf> = gates.iter().map(|gate| gate.directory.path.clone()).collect();
         // Where there is no room for it, locks of a host that is killed are the person's to remove, as those of git.
@@ -300,7 +311,7 @@ impl Gates {
                 (Taken::GoesOn, When::Between) | (Taken::ToRenew, When::Last | When::Between) => true,
             };
             if is_renewed && !gate.generation.is_at_work {
-                self.renew(gate, namespaces);
+                self.renew(gate, trees);
             }
         }
         let _ = self.room.remove(APPLYING.as_ref());
@@ -320,12 +331,12 @@ impl Gates {
     }
 
     /// Has commands see the real directory again, and what they write from now on apart from what they wrote before.
-    fn renew(&self, gate: &mut Gate, namespaces: &Namespaces) {
+    fn renew(&self, gate: &mut Gate, trees: &[MountTree]) {
         let Ok(next) = self.generation(&gate.directory.path) else { return };
         let next_begun = gate.begun.next();
         let last = std::mem::replace(&mut gate.generation, next);
         gate.last = Some((last, std::mem::replace(&mut gate.begun, next_begun)));
-        self.lay(gate, namespaces, true);
+        self.lay(gate, trees, |_| true);
         gate.begun.note(&gate.real);
     }
 
@@ -420,6 +431,10 @@ impl Taking<'_> {
             generation.done.retain(|path, _| !index(path));
         }
         begun.keep(&mut report, real);
+        if let Some(file) = &generation.ours {
+            // Where it cannot be written whole, a host after this one takes what was written here for another's, and lets it be.
+            let _ = file.set_len(0).and_then(|()| file.write_all_at(&begun.ours_for_the_next(), 0));
+        }
         let is_clean = report.is_empty() && report.new.is_empty();
         all.add(report);
         let hides = |path: &&PathBuf| !path.starts_with("objects");
@@ -516,7 +531,8 @@ fn take_up_room(room: &OwnDir, found: &Found, write: &[PathBuf], additions: &Add
             }
             let mut left = Generation::in_upper(generation.below(UPPER)?);
             let since = Stamp::of(&since).changed();
-            let mut begun = Moment::since(since);
+            let ours = generation.read(OURS).ok().flatten().unwrap_or_default();
+            let mut begun = Moment::left(since, &ours);
             let gated: Vec<PathBuf> = found.directories.iter().map(|found| found.path.clone()).collect();
             Taking { directory, real: &real, begun: &mut begun, write, gated: &gated, additions }
                 .take_over(&mut left, all);

@@ -55,9 +55,15 @@ impl Begun for Moment {
 }
 
 impl Moment {
-    /// One of which the time alone is known.
-    pub(super) fn since(since: (i64, i64)) -> Self {
-        Self { since, ..Self::default() }
+    /// One of a host before this one: the time is known, and what that one wrote, as it said by `ours_for_the_next`.
+    pub(super) fn left(since: (i64, i64), ours: &[u8]) -> Self {
+        Self { since, ours: serde_json::from_slice(ours).unwrap_or_default(), ..Self::default() }
+    }
+
+    /// What was written here, but for objects, which nobody changes.
+    pub(super) fn ours_for_the_next(&self) -> Vec<u8> {
+        let ours = self.ours.iter().filter(|(path, _)| !path.starts_with("objects")).take(MOST_TELLING);
+        serde_json::to_vec(&ours.collect::<HashMap<_, _>>()).unwrap_or_default()
     }
 
     /// One for what lies over the real directory from now on.
