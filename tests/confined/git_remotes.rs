@@ -157,7 +157,7 @@ pub(crate) fn reaching(port: u16) -> [String; 3] {
 }
 
 /// A web server of the repositories below a directory. Returns its port.
-fn web_server(root: PathBuf) -> u16 {
+pub(crate) fn web_server(root: PathBuf) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = listener.local_addr().expect("an address").port();
     std::thread::spawn(move || {

@@ -4,6 +4,7 @@
 
 mod answers;
 mod changes;
+mod fetched;
 mod full;
 mod history;
 mod links;

@@ -1,8 +1,11 @@
 //! By what it is known that a file has not changed, without reading it. Whoever can set this machine's clock could forge that.
 
+use rustix::fs::{AtFlags, statat};
 use serde::{Deserialize, Serialize};
 use std::fs::Metadata;
+use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// What changed so long ago has a stamp of its own: file systems count time in steps of at most two seconds (FAT).
@@ -27,6 +30,18 @@ impl Stamp {
             modified: (found.mtime(), found.mtime_nsec()),
             changed: (found.ctime(), found.ctime_nsec()),
         }
+    }
+
+    /// That of what a path leads to from a directory, where it is no link. Directories on the way may be.
+    pub(crate) fn at(directory: impl AsFd, path: &Path) -> rustix::io::Result<Self> {
+        let found = statat(directory, path, AtFlags::SYMLINK_NOFOLLOW)?;
+        Ok(Self {
+            device: found.st_dev,
+            inode: found.st_ino,
+            bytes: found.st_size.cast_unsigned(),
+            modified: (found.st_mtime, found.st_mtime_nsec.cast_signed()),
+            changed: (found.st_ctime, found.st_ctime_nsec.cast_signed()),
+        })
     }
 
     /// When something about it changed last, in seconds and nanoseconds.

@@ -9,7 +9,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
 
 /// Bytes of a request: arguments, and what is to be signed.
-const MOST_BYTES: u64 = 16 << 20;
+const MOST_BYTES: u64 = 1 << 20;
 const MOST_ARGUMENTS: usize = 64;
 /// How long a request may take to come.
 const COMES: Duration = Duration::from_secs(30);

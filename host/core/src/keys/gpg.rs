@@ -2,7 +2,7 @@
 //! signature is of use for nothing else.
 
 use super::git::Reply;
-use super::{Asker, Wanted, What, keyring};
+use super::{Asker, Wanted, What};
 use crate::envelope::Failure;
 use gix_hash::Kind;
 use gix_object::{CommitRef, TagRef};
@@ -18,7 +18,7 @@ pub(super) async fn sign(asker: &dyn Asker, key: &str, object: &[u8]) -> Result<
     if key.starts_with('-') {
         return Err(Failure::denied(format!("`{key}` is not the name of a key")));
     }
-    let keyring = keyring(asker)?;
+    let keyring = asker.keyring()?;
     let wanted = Wanted {
         what: What::Signature,
         action: format!("sign a {kind} of git\nby the gpg key `{key}`"),

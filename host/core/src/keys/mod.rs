@@ -1,12 +1,13 @@
 //! Keys and passwords of the user's, for commands in a cell: what has them stays outside, and is asked for a signature or a password here.
 //!
 //! A cell has sockets of this process for that (`backend/cell/listeners.rs`). `ssh.rs` speaks the protocol of ssh-agent; `git.rs` serves the
-//! program that git calls in a cell, for signatures of gpg (`gpg.rs`) and for passwords (`password.rs`). Whether a key is used a person
+//! program that git calls in a cell, for signatures of gpg (`gpg.rs`) and for passwords (`password.rs`). `remotes.rs` asks what a remote has. Whether a key is used a person
 //! decides (`policy/keys.rs`).
 
 mod git;
 mod gpg;
 mod password;
+mod remotes;
 mod ssh;
 
 use crate::backend::cell::Asked;
@@ -88,8 +89,12 @@ pub(crate) enum What {
 
 /// The commands of a cell, as who asks for them.
 pub(crate) trait Asker: Send + Sync {
-    /// The keys of whose user may be used; none where nobody can be asked.
-    fn keyring(&self) -> Option<Keyring>;
+    /// The keys that may be used.
+    ///
+    /// # Errors
+    ///
+    /// When no call is there whose person could be asked.
+    fn keyring(&self) -> Result<Keyring, Failure>;
 
     /// Asks a person.
     fn ask<'a>(&'a self, wanted: &'a Wanted) -> BoxFuture<'a, Result<(), Failure>>;
@@ -111,9 +116,4 @@ pub(crate) async fn serve(asker: impl Asker, by: Asked, program: UnixStream) {
         Asked::BySsh => ssh::serve(&asker, program).await,
         Asked::ByGit => git::serve(&asker, program).await,
     }
-}
-
-fn keyring(asker: &dyn Asker) -> Result<Keyring, Failure> {
-    let nobody = || Failure::denied("no call of this host runs in the cell that could ask for a key");
-    asker.keyring().ok_or_else(nobody)
 }

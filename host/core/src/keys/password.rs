@@ -2,14 +2,14 @@
 //! what they say. So it is then a command with a secret.
 
 use super::git::Reply;
-use super::{Asker, Wanted, What, keyring};
+use super::{Asker, Wanted, What};
 use crate::egress::Target;
 use crate::envelope::{Failure, Kind};
 use crate::secrets::Value;
 use std::collections::HashMap;
 
 /// No settings of a repository, and nobody at a terminal: it is the command's.
-const QUIET: [(&str, &str); 2] = [("GIT_DIR", "/dev/null"), ("GIT_TERMINAL_PROMPT", "0")];
+pub(super) const QUIET: [(&str, &str); 2] = [("GIT_DIR", "/dev/null"), ("GIT_TERMINAL_PROMPT", "0")];
 /// Has git ask nobody else.
 const NOBODY_ELSE: &[u8] = b"quit=1\n";
 
@@ -19,7 +19,7 @@ pub(super) async fn give(asker: &dyn Asker, wanted: &[u8]) -> Result<Reply, Fail
         asker.refuse(&refusal);
         return Ok(Reply { stdout: NOBODY_ELSE.into(), ..Reply::default() });
     }
-    let filled = keyring(asker)?.run(&["git", "credential", "fill"], wanted.described().as_bytes(), &QUIET).await?;
+    let filled = asker.keyring()?.run(&["git", "credential", "fill"], wanted.described().as_bytes(), &QUIET).await?;
     let said = fields(&filled.stdout);
     let (Some(user), Some(password)) = (said.get("username"), said.get("password")) else {
         let unknown = format!("no credential helper of git outside has a password for `{}`", wanted.host());

@@ -2,7 +2,7 @@
 //! allows it. What is signed is read first. It is a login or what `ssh-keygen -Y sign` makes; all else is refused, as is any change of the
 //! agent.
 
-use super::{Asker, Keyring, PATIENCE, Wanted, What, keyring};
+use super::{Asker, Keyring, PATIENCE, Wanted, What};
 use crate::envelope::{Failure, Kind};
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
@@ -41,7 +41,7 @@ pub(super) async fn serve(asker: &dyn Asker, mut program: UnixStream) {
 
 async fn answer(asker: &dyn Asker, request: &[u8]) -> Result<Vec<u8>, Failure> {
     match request {
-        [REQUEST_IDENTITIES] => Ok(identities(&keyring(asker)?).await?.0),
+        [REQUEST_IDENTITIES] => Ok(identities(&asker.keyring()?).await?.0),
         [SIGN_REQUEST, request @ ..] => sign(asker, request).await,
         // ssh goes on without extensions.
         _ => Ok(vec![FAILURE]),
@@ -50,7 +50,7 @@ async fn answer(asker: &dyn Asker, request: &[u8]) -> Result<Vec<u8>, Failure> {
 
 async fn sign(asker: &dyn Asker, request: &[u8]) -> Result<Vec<u8>, Failure> {
     let request = Request::read(request).map_err(|_| Failure::invalid("ssh asks for a signature of no known form"))?;
-    let keyring = keyring(asker)?;
+    let keyring = asker.keyring()?;
     let (_, keys) = identities(&keyring).await?;
     let key = keys.into_iter().find(|key| key.blob == request.key);
     let key = key.ok_or_else(|| {

@@ -407,6 +407,11 @@ impl Confine {
         &self.keyring
     }
 
+    /// Whether commands may have fetched something.
+    pub(super) fn has_network(&self) -> bool {
+        self.settings.network != CellNetwork::None
+    }
+
     /// Those keys that commands can have used for them.
     fn keys(&self) -> Vec<Keys> {
         let is_served = self.settings.network == CellNetwork::Egress && self.settings.unix_sockets;

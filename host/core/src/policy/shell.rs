@@ -346,7 +346,12 @@ impl ShellGrant {
             is_elsewhere: *confinement == Confinement::Elsewhere,
             connections: cell.and_then(|cell| self.connections(cell)).map(|own| own.with_secret(has_secret)),
             confine: self.confine.clone(),
-            asker: Asker { plugin: self.plugin.clone(), sha256: self.sha256.clone(), timeout: self.approval_timeout },
+            asker: Asker {
+                plugin: self.plugin.clone(),
+                sha256: self.sha256.clone(),
+                timeout: self.approval_timeout,
+                keyring: self.confine.has_network().then(|| self.confine.keyring().clone()),
+            },
         })
     }
 

@@ -12,10 +12,13 @@ use super::real::Real;
 use super::refs::{self, Places, Refs};
 use super::todo;
 use super::upper::{Change, Entry, Upper, read_most};
+use super::whole;
+use bstr::BStr;
 use filetime::FileTime;
 use gix_ref::Target;
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fs::File;
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
@@ -202,7 +205,7 @@ impl Side<'_> {
             |wanted: Part| own.iter().filter(move |entry| part(&entry.path) == wanted && entry.change == Change::File);
         let mut packs: Vec<_> = of(Part::Pack).collect();
         // What makes a pack count comes last.
-        packs.sort_by_key(|entry| entry.path.extension().is_some_and(|kind| kind == "idx"));
+        packs.sort_by_key(|entry| is_index(&entry.path));
         let noted = self.note(of(Part::Object), &packs);
         let indexes = match noted {
             Ok(indexes) => indexes,
@@ -211,26 +214,48 @@ impl Side<'_> {
                 return false;
             }
         };
-        for entry in of(Part::Object).chain(packs) {
-            if self.real.has(&entry.path) {
+        // Files of packs whose index is not there yet.
+        let mut begun: Vec<&Path> = Vec::new();
+        for path in of(Part::Object).chain(packs).map(|entry| entry.path.as_path()) {
+            if self.real.has(path) {
                 continue;
             }
-            let added = if self.is_new {
-                self.real.move_in(self.upper, &entry.path)
-            } else {
-                // As git does it by itself: git-config(1), core.fsync.
-                let is_synced = part(&entry.path) == Part::Pack;
-                self.upper.open(&entry.path).and_then(|mut file| self.real.add(&entry.path, &mut file, is_synced))
+            let added = match (self.is_new, is_index(path), indexes.get(path)) {
+                (true, ..) => self.real.move_in(self.upper, path),
+                (false, true, index) => index.map_or(Ok(()), |index| self.add_index(path, index)),
+                (false, false, _) => self.add_object(path),
             };
             if let Err(error) = added {
-                self.tell(&entry.path, error, report);
+                for path in begun {
+                    let _ = self.real.remove(path);
+                }
+                self.tell(path, error, report);
                 return false;
             }
-        }
-        if let Err(error) = self.note_again(indexes) {
-            self.tell(Path::new("objects"), error, report);
+            if is_index(path) {
+                begun.retain(|other| other.file_stem() != path.file_stem());
+            } else if !self.is_new && part(path) == Part::Pack {
+                begun.push(path);
+            }
         }
         true
+    }
+
+    /// Adds a loose object, or a file of a pack, which counts only once its index is there.
+    fn add_object(&self, path: &Path) -> io::Result<()> {
+        // As git does it by itself: git-config(1), core.fsync.
+        let is_synced = part(path) == Part::Pack;
+        let check = |file: &mut File| match had::loose(path) {
+            Some(name) if !is_synced => whole::loose(file, name),
+            Some(_) | None => Ok(()),
+        };
+        self.real.add(path, self.upper.open(path)?, is_synced, check)
+    }
+
+    fn add_index(&self, path: &Path, index: &[u8]) -> io::Result<()> {
+        let pack = path.with_extension("pack");
+        whole::pack(&self.real.path().join(&pack), index)?;
+        self.real.add(path, index, true, |_| Ok(()))
     }
 
     /// Notes which objects are about to be added; returns the indexes of packs by which it is known.
@@ -238,32 +263,20 @@ impl Side<'_> {
         &self,
         loose: impl Iterator<Item = &'e &'e Entry>,
         packs: &[&&Entry],
-    ) -> io::Result<Vec<(PathBuf, Vec<u8>)>> {
-        let Some(additions) = self.additions else { return Ok(Vec::new()) };
+    ) -> io::Result<HashMap<PathBuf, Vec<u8>>> {
+        let Some(additions) = self.additions else { return Ok(HashMap::new()) };
         let is_new = |entry: &&&Entry| !self.real.has(&entry.path);
         let mut objects: Vec<_> = loose.filter(is_new).filter_map(|entry| had::loose(&entry.path)).collect();
-        let mut indexes = Vec::new();
-        for index in packs.iter().filter(|entry| entry.path.extension().is_some_and(|kind| kind == "idx")) {
+        let mut indexes = HashMap::new();
+        for index in packs.iter().filter(|entry| is_index(&entry.path)) {
             if !self.real.has(&index.path) {
                 let bytes = self.upper.read(&index.path, MOST_INDEX)?;
                 objects.extend(had::missing(self.real, had::packed(&bytes)?));
-                indexes.push((index.path.clone(), bytes));
+                indexes.insert(index.path.clone(), bytes);
             }
         }
         additions.note(self.path, &objects)?;
         Ok(indexes)
-    }
-
-    /// Notes again what somebody changed between the look and the end.
-    fn note_again(&self, indexes: Vec<(PathBuf, Vec<u8>)>) -> io::Result<()> {
-        let Some(additions) = self.additions else { return Ok(()) };
-        for (path, bytes) in indexes {
-            match self.real.read(&path, MOST_INDEX)? {
-                Some(now) if now != bytes => additions.note(self.path, &had::packed(&now)?)?,
-                Some(_) | None => {}
-            }
-        }
-        Ok(())
     }
 
     /// Repositories of submodules, each by the same rules.
@@ -572,6 +585,13 @@ impl Side<'_> {
         if admitted.is_empty() && self.real.has(path) {
             return Ok(());
         }
+        if let Some(additions) = self.additions {
+            let set = admitted.iter().map(|change| (change.key.clone(), change.after.clone())).collect();
+            let there = config::values(&config::parse(&real)?);
+            let is_new = |url: &&BStr| !config::remotes(&there).any(|(_, known)| known == *url);
+            let new: Vec<&BStr> = config::remotes(&set).map(|(_, url)| url).filter(is_new).collect();
+            additions.note_remotes(self.path, &new)?;
+        }
         let mut kept = Vec::new();
         self.real.replace_if(path, || {
             let bytes = self.real.read(path, config::MOST_BYTES)?.unwrap_or_default();
@@ -657,6 +677,11 @@ impl Side<'_> {
             self.tell(path, error, report);
         }
     }
+}
+
+/// Whether a file is the index of a pack.
+fn is_index(path: &Path) -> bool {
+    path.extension().is_some_and(|kind| kind == "idx")
 }
 
 /// Where two logs begin to differ.

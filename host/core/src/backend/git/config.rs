@@ -223,6 +223,13 @@ pub(super) fn values(file: &File) -> Values {
     values
 }
 
+/// The names of remotes, and where they are.
+pub(super) fn remotes(values: &Values) -> impl Iterator<Item = (&BStr, &BStr)> {
+    let named = values.iter().filter(|(key, _)| key.section == "remote" && key.name == "url");
+    let named = named.filter_map(|(key, urls)| Some((key.subsection.as_ref()?.as_bstr(), urls)));
+    named.flat_map(|(name, urls)| urls.iter().map(move |url| (name, url.as_bstr())))
+}
+
 /// What differs.
 pub(super) fn changes(before: &Values, after: &Values) -> Vec<Change> {
     let none = Vec::new();

@@ -3,10 +3,12 @@
 //! What a repository had is what the commits of its references hold, up to those that came by commands. Those are in it too, so each object
 //! that is taken over is noted first (`Additions`), and a repository that commands made is noted as a whole.
 
+use super::config;
 use super::find;
 use super::real::Real;
 use super::refs;
 use crate::disk::{DIRECTORY, OwnDir};
+use bstr::{BStr, ByteSlice};
 use gix_hash::{Kind, ObjectId};
 use gix_object::{FindExt, FindHeader};
 use gix_ref::Target;
@@ -22,6 +24,10 @@ use std::path::{Path, PathBuf};
 const ADDED: &str = "added";
 /// What the name of a note ends with that is about a whole repository.
 const ALL: &str = ".all";
+/// And of one about where its remotes are, a line each.
+const REMOTES: &str = ".remotes";
+/// Bytes of such notes of one repository; where there are more, none of its remotes is the person's.
+const MOST_REMOTES: usize = 1 << 20;
 /// Bytes of notes of one repository; more are all of it.
 const MOST_NOTED: u64 = 256 << 20;
 /// Commits that are looked at.
@@ -55,6 +61,30 @@ impl Additions {
     /// Notes that commands made the whole repository.
     pub(super) fn note_all(&self, repository: &Path) -> io::Result<()> {
         self.0.replace(&(name(repository) + ALL), b"")
+    }
+
+    /// Notes where remotes are that commands are about to add to a repository.
+    pub(super) fn note_remotes(&self, repository: &Path, urls: &[&BStr]) -> io::Result<()> {
+        if urls.is_empty() {
+            return Ok(());
+        }
+        let lines: Vec<u8> = urls.iter().flat_map(|url| [url.as_bytes(), b"\n"].concat()).collect();
+        self.0.append(&(name(repository) + REMOTES))?.write_all(&lines)
+    }
+
+    /// The remotes of a repository that commands did not add.
+    fn remotes(&self, repository: &Path) -> io::Result<Vec<Remote>> {
+        let noted = self.0.read(&(name(repository) + REMOTES))?.unwrap_or_default();
+        if noted.len() > MOST_REMOTES {
+            return Ok(Vec::new());
+        }
+        let real = Real::new(openat(CWD, repository, DIRECTORY, Mode::empty())?);
+        let settings = config::parse(&real.read(Path::new("config"), config::MOST_BYTES)?.unwrap_or_default())?;
+        let is_noted = |url: &BStr| noted.lines().any(|line| line == url.as_bytes());
+        let values = config::values(&settings);
+        let remotes = config::remotes(&values).filter(|(_, url)| !is_noted(url));
+        let text = |text: &BStr| text.to_str().ok().map(str::to_owned);
+        Ok(remotes.filter_map(|(name, url)| Some(Remote { name: text(name)?, url: text(url)? })).collect())
     }
 
     /// What was noted; none where that is all of it.
@@ -102,6 +132,48 @@ pub(crate) fn had(state: &Path, link: &Path, path: &Path, bytes: &[u8]) -> bool 
         let wanted = gix_object::compute_hash(Kind::Sha1, gix_object::Kind::Blob, bytes).ok()?;
         let is_known = !added.contains(&wanted);
         Some(is_known && History::open(&repository, added)?.has(path, wanted))
+    };
+    found().unwrap_or(false)
+}
+
+/// A remote.
+#[derive(Clone, Debug)]
+pub(crate) struct Remote {
+    pub(crate) name: String,
+    pub(crate) url: String,
+}
+
+/// Where a file of these bytes may have been fetched from that a command put at a path of the working tree of `link`: remotes that the person
+/// named. None where no reference of the repository holds it. What commands write, as a remote that lies in `write`, is no remote of the person's.
+pub(crate) fn may_come_from(state: &Path, link: &Path, path: &Path, bytes: &[u8], write: &[PathBuf]) -> Vec<Remote> {
+    let found = || -> Option<Vec<Remote>> {
+        let repository = find::repository_of(link)?;
+        let additions = Additions::of(&state.join(super::ROOMS)).ok()?;
+        additions.of_repository(&repository).ok()??;
+        let wanted = gix_object::compute_hash(Kind::Sha1, gix_object::Kind::Blob, bytes).ok()?;
+        let remotes = additions.remotes(&repository).ok()?;
+        let remotes = remotes.into_iter().filter(|remote| !is_in(&remote.url, write)).collect();
+        History::open(&repository, HashSet::new())?.has(path, wanted).then_some(remotes)
+    };
+    found().unwrap_or_default()
+}
+
+/// Whether a remote is, or may be, in a directory that commands write.
+fn is_in(url: &str, write: &[PathBuf]) -> bool {
+    let path = url.strip_prefix("file://").unwrap_or(url);
+    let is_elsewhere =
+        path == url && (url.contains("://") || url.split('/').next().is_some_and(|host| host.contains(':')));
+    let is_outside = |path: PathBuf| !write.iter().any(|root| path.starts_with(root));
+    !is_elsewhere && !(path.starts_with('/') && Path::new(path).canonicalize().is_ok_and(is_outside))
+}
+
+/// Whether one of these commits of the repository of `link`, which are a remote's, or one before them has a file of these bytes at a path.
+pub(crate) fn holds(link: &Path, commits: &[ObjectId], path: &Path, bytes: &[u8]) -> bool {
+    let found = || -> Option<bool> {
+        let wanted = gix_object::compute_hash(Kind::Sha1, gix_object::Kind::Blob, bytes).ok()?;
+        let mut history = History::open(&find::repository_of(link)?, HashSet::new())?;
+        history.tips.retain(|tip| commits.contains(tip));
+        Some(history.has(path, wanted))
     };
     found().unwrap_or(false)
 }

@@ -2,8 +2,8 @@
 //!
 //! What lies in a git directory acts by itself: settings name programs, hooks are programs, and a few files lead git elsewhere. So the
 //! directory is covered by an overlay in a cell (`gates.rs`, with `bell.rs` for what is written between calls), for each one that commands reach (`find.rs`). What was written is read where it
-//! lands (`upper.rs`), is of a kind that is known (`parts.rs`), and is taken over as values (`apply.rs`, with `refs.rs`, `config.rs` and
-//! `todo.rs`) into the directory itself (`real.rs`). A repository that commands make is made anew by the same rules (`fresh.rs`). What the person's repository had before is known as well (`had.rs`). Formats are read and written by the gitoxide crates. What a person is asked about is
+//! lands (`upper.rs`), is of a kind that is known (`parts.rs`), and is taken over as values (`apply.rs`, with `refs.rs`, `config.rs`,
+//! `todo.rs` and, for objects, `whole.rs`) into the directory itself (`real.rs`). A repository that commands make is made anew by the same rules (`fresh.rs`). What the person's repository had before, and what is their remotes', is known as well (`had.rs`). Formats are read and written by the gitoxide crates. What a person is asked about is
 //! decided in `policy/`.
 
 mod apply;
@@ -19,11 +19,12 @@ mod real;
 mod refs;
 mod todo;
 mod upper;
+mod whole;
 
 pub(crate) use apply::{Act, Ask, Report};
 pub(crate) use find::{Found, find, obeyed};
 pub(in crate::backend) use gates::{Gates, When};
-pub(crate) use had::{had, note_made};
+pub(crate) use had::{Remote, had, holds, may_come_from, note_made};
 
 /// Does what a person said yes to, in a git directory on this machine.
 pub(crate) fn make(directory: &std::path::Path, act: &Act) -> std::io::Result<()> {

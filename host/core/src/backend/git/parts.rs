@@ -98,6 +98,7 @@ pub(super) fn part(path: &Path) -> Part {
         | ["objects", "info", ..]
         | ["objects", "pack", "multi-pack-index"] => Part::Derived,
         ["objects", "pack", file] if is_pack(file) => Part::Pack,
+        ["objects", "pack", file] if is_made_of_a_pack(file) => Part::Derived,
         ["objects", directory, file] if is_object(directory, file) => Part::Object,
         ["refs", _, ..] => Part::Ref,
         ["logs", _, ..] => Part::Log,
@@ -150,8 +151,17 @@ fn is_object(directory: &str, file: &str) -> bool {
 }
 
 fn is_pack(file: &str) -> bool {
+    is_of_a_pack(file, &["pack", "idx", "mtimes", "promisor", "keep"])
+}
+
+/// Lists by which git finds faster what a pack has.
+fn is_made_of_a_pack(file: &str) -> bool {
+    is_of_a_pack(file, &["rev", "bitmap"])
+}
+
+fn is_of_a_pack(file: &str, kinds: &[&str]) -> bool {
     let Some((stem, kind)) = file.strip_prefix("pack-").and_then(|rest| rest.split_once('.')) else { return false };
-    stem.len() == 40 && is_hex(stem) && ["pack", "idx", "rev", "mtimes", "promisor", "bitmap", "keep"].contains(&kind)
+    stem.len() == 40 && is_hex(stem) && kinds.contains(&kind)
 }
 
 #[cfg(test)]
@@ -161,7 +171,7 @@ mod tests {
     #[test]
     fn each_path_has_its_rule() {
         let object = format!("objects/ab/{}", "0".repeat(38));
-        let pack = format!("objects/pack/pack-{}.pack", "0".repeat(40));
+        let [pack, bitmap] = ["pack", "bitmap"].map(|kind| format!("objects/pack/pack-{}.{kind}", "0".repeat(40)));
         for (path, expected) in [
             ("HEAD", Part::Head),
             (&object, Part::Object),
@@ -171,6 +181,7 @@ mod tests {
             ("objects/ab", Part::Derived),
             ("objects/pack/tmp_pack_x", Part::Derived),
             ("objects/info/commit-graph", Part::Derived),
+            (&bitmap, Part::Derived),
             ("refs/heads/a/b", Part::Ref),
             ("logs/HEAD", Part::Log),
             ("config", Part::Config),

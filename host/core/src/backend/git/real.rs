@@ -86,7 +86,8 @@ impl Real {
     }
 
     pub(super) fn stamp(&self, path: &Path) -> Option<Stamp> {
-        self.look(path).ok().flatten().map(|found| Stamp::of(&found))
+        // It is compared, and decides on no file: links on the way are followed.
+        Stamp::at(&self.directory, path).ok()
     }
 
     pub(super) fn has(&self, path: &Path) -> bool {
@@ -108,13 +109,20 @@ impl Real {
         Ok(Some(bytes))
     }
 
-    /// Adds a file that is not there yet, whole or not at all; `is_synced` where it has to outlive a loss of power.
-    pub(super) fn add(&self, path: &Path, from: &mut File, is_synced: bool) -> io::Result<()> {
+    /// Adds a file that is not there yet, if the copy passes a check; `is_synced` where it has to outlive a loss of power.
+    pub(super) fn add(
+        &self,
+        path: &Path,
+        mut from: impl Read,
+        is_synced: bool,
+        check: impl Fn(&mut File) -> io::Result<()>,
+    ) -> io::Result<()> {
         // Git clears away what is left of such a name.
         let passing = path.with_file_name(format!("tmp_obj_{}", random_id()));
         let mut made = || -> io::Result<()> {
             let mut file = self.create(&passing)?;
-            io::copy(from, &mut file)?;
+            io::copy(&mut from, &mut file)?;
+            check(&mut file)?;
             if is_synced {
                 file.sync_data()?;
             }
@@ -132,7 +140,7 @@ impl Real {
         let mut tries = 0;
         loop {
             self.make_way(path)?;
-            match self.open(path, OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL) {
+            match self.open(path, OFlags::RDWR | OFlags::CREATE | OFlags::EXCL) {
                 // A `gc` of the person's removes directories that are empty.
                 Err(error) if crate::unchanged::is_missing(&error) && tries < MOST_TRIES => tries += 1,
                 opened => return Ok(opened?.into()),

@@ -10,28 +10,30 @@ use crate::secrets::Value;
 use futures_util::future::BoxFuture;
 use std::sync::Arc;
 
+fn nobody() -> Failure {
+    Failure::denied("no call of this host runs in the cell that could ask for a key")
+}
+
 impl Client {
     /// The call that runs, if its commands get keys.
-    fn running(&self) -> Option<(Arc<Caller>, Arc<Scope>)> {
+    fn running(&self) -> Result<(Arc<Caller>, Arc<Scope>), Failure> {
         let (caller, runs) = self.network.caller();
-        let caller = caller.filter(|caller| runs && caller.judge.lender().is_some())?;
-        let scope = caller.scope.upgrade()?;
-        Some((caller, scope))
+        let caller = caller.filter(|caller| runs && caller.judge.lender().is_some()).ok_or_else(nobody)?;
+        let scope = caller.scope.upgrade().ok_or_else(nobody)?;
+        Ok((caller, scope))
     }
 }
 
 impl Asker for Client {
-    fn keyring(&self) -> Option<Keyring> {
+    fn keyring(&self) -> Result<Keyring, Failure> {
         let (caller, _) = self.running()?;
-        caller.judge.lender().map(Lender::keyring)
+        caller.judge.lender().map(Lender::keyring).ok_or_else(nobody)
     }
 
     fn ask<'a>(&'a self, wanted: &'a Wanted) -> BoxFuture<'a, Result<(), Failure>> {
         Box::pin(async move {
-            let nobody = || Failure::denied("no call of this host runs in the cell that could ask for a key");
-            let (caller, scope) = self.running().ok_or_else(nobody)?;
-            let lender = caller.judge.lender().ok_or_else(nobody)?;
-            lender.ask(wanted, &scope).await
+            let (caller, scope) = self.running()?;
+            caller.judge.lender().ok_or_else(nobody)?.ask(wanted, &scope).await
         })
     }
 
@@ -40,8 +42,7 @@ impl Asker for Client {
     }
 
     fn lent(&self, server: &Target, password: &Value) -> Result<(), Failure> {
-        let gone = || Failure::denied("the call that asked for a password has ended");
-        let (caller, scope) = self.running().ok_or_else(gone)?;
+        let (caller, scope) = self.running()?;
         scope.secrets.guard(&format!("git:{}", server.server()), password.expose());
         if let Some(lender) = caller.judge.lender() {
             lender.note_lent();

@@ -12,7 +12,8 @@ const MOST_TOLD: usize = 3;
 #[derive(Default)]
 pub(super) struct Gathered {
     pub(super) told: BTreeMap<PathBuf, (&'static str, &'static str)>,
-    pub(super) lines: Vec<String>,
+    /// In an order that does not depend on what was seen first.
+    pub(super) lines: BTreeSet<String>,
     pub(super) let_through: BTreeSet<PathBuf>,
     pub(super) passed: BTreeSet<PathBuf>,
     /// Programs in directories of `PATH`.

@@ -1,9 +1,10 @@
 //! What a command left that acts by itself: a person is asked about it, and until somebody says yes it is kept aside.
 //!
 //! What counts as such in a git directory is decided in `backend/git/`. What there is of it in the directories that commands write is
-//! known by `tree.rs`, with `links.rs` for what links lead to. It takes out by `take.rs` what is to be held by `rules.rs`. What is kept aside lies
+//! known by `tree.rs`, with `links.rs` for what links lead to and `fetched.rs` for what came from a remote. It takes out by `take.rs` what is to be held by `rules.rs`. What is kept aside lies
 //! in `store.rs`, and what is known is kept for the next host by `saved.rs`.
 
+mod fetched;
 mod gathered;
 mod links;
 mod place;
@@ -20,12 +21,13 @@ pub(crate) use tree::{Found, Look, Watch};
 
 use super::confine::Confine;
 use crate::audit::Action;
-use crate::backend::Backend;
 use crate::backend::cell::{Profile, Visit};
 use crate::backend::git::{self, Ask, Report};
+use crate::backend::{Backend, Facts};
 use crate::call::scope::Scope;
 use crate::call::session::ApprovalKey;
 use crate::capability::Capability;
+use crate::keys::Keyring;
 use crate::policy::approval::{ActionKind, Landing, Question};
 use crate::text::sanitize;
 use sha2::{Digest, Sha256};
@@ -46,6 +48,8 @@ pub(crate) struct Asker {
     pub(crate) plugin: String,
     pub(crate) sha256: String,
     pub(crate) timeout: Duration,
+    /// What asks remotes of the person's; none where commands have no network.
+    pub(crate) keyring: Option<Keyring>,
 }
 
 /// What is looked after while a command runs.
@@ -101,10 +105,15 @@ pub(crate) async fn settle(visit: Option<Visit>, found: Found, asker: Option<&As
         Some(settling) => tokio::task::spawn_blocking(move || settling.settle(&repositories)).await.unwrap_or_default(),
         None => Report::default(),
     };
+    // Only now is there what git fetched.
+    let (taken, let_through) = match asker.and_then(|asker| asker.keyring.as_ref()) {
+        Some(keyring) => fetched::let_through(taken, keyring, scope).await,
+        None => (taken, Vec::new()),
+    };
     let things: Vec<Thing> =
         taken.into_iter().map(Thing::File).chain(settled.asks.into_iter().map(Thing::Git)).collect();
     let mut notices = not_taken_over(settled.told, scope);
-    notices.extend(told);
+    notices.extend(told.into_iter().chain(let_through));
     if !things.is_empty() {
         notices.extend(ask(things, visit.as_deref(), asker, scope).await);
     }
@@ -185,12 +194,7 @@ impl Thing {
 /// Asks one question about all that is held.
 async fn ask(things: Vec<Thing>, visit: Option<&Visit>, asker: Option<&Asker>, scope: &Scope) -> Vec<String> {
     let facts = scope.backend.facts().await.ok();
-    let name = |thing: &Thing| {
-        let path = thing.path();
-        let below = facts.as_ref().and_then(|facts| path.strip_prefix(&facts.workspace.root).ok());
-        sanitize::visible_line(&below.unwrap_or(&path).to_string_lossy())
-    };
-    let names: Vec<String> = things.iter().map(name).collect();
+    let names: Vec<String> = things.iter().map(|thing| name(&thing.path(), facts.as_deref())).collect();
     let shown: Vec<String> = things.iter().zip(&names).map(|(thing, name)| shown(thing, name)).collect();
     let is_kept = match asker.filter(|_| scope.approver.is_read()) {
         Some(asker) => consent(&names, &shown.join("\n"), asker, scope).await,
@@ -225,6 +229,12 @@ async fn ask(things: Vec<Thing>, visit: Option<&Visit>, asker: Option<&Asker>, s
         notices.push(format!("so it was with {more} more: `toolcrib files held list` shows what is held"));
     }
     notices
+}
+
+/// A path as people read it.
+fn name(path: &Path, facts: Option<&Facts>) -> String {
+    let below = facts.and_then(|facts| path.strip_prefix(&facts.workspace.root).ok());
+    sanitize::visible_line(&below.unwrap_or(path).to_string_lossy())
 }
 
 async fn consent(names: &[String], details: &str, asker: &Asker, scope: &Scope) -> bool {

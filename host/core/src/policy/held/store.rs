@@ -1,6 +1,7 @@
 //! What is held back, as it lies in Toolcrib's state until a person keeps or drops it.
 
 use super::MOST_SHOWN;
+use super::fetched::Within;
 use super::take::{self, Content};
 use crate::backend::git::{self, Act, Ask};
 use crate::disk::{DIRECTORY, OwnDir, open_below};
@@ -63,6 +64,8 @@ pub(crate) struct Taken {
     /// What was there before is there again.
     pub(super) was_there: bool,
     pub(super) text: String,
+    /// The person's repository of whose working tree it is.
+    pub(super) within: Option<Within>,
 }
 
 impl Held {
@@ -126,7 +129,7 @@ impl Shelf {
         let thing = Thing::File { root, at, content, before: before.cloned() };
         let id = self.put(Held { id, since: now(), call, what: what.to_owned(), thing })?;
         let text = text[..text.floor_char_boundary(MOST_SHOWN + 1)].to_owned();
-        Ok(Taken { id, path, what, was_there, text })
+        Ok(Taken { id, path, what, was_there, text, within: None })
     }
 
     fn put(&self, held: Held) -> io::Result<String> {
@@ -150,6 +153,14 @@ impl Shelf {
             self.0.replace(id, &serde_json::to_vec(&Held { call: call.to_owned(), ..held })?)?;
         }
         Ok(())
+    }
+
+    /// What git would have of a file, if it is not too large to be shown.
+    pub(super) fn blob(&self, id: &str) -> Option<Vec<u8>> {
+        match self.read(id)?.thing {
+            Thing::File { content, .. } => content.blob().map(<[u8]>::to_vec),
+            Thing::Git { .. } => None,
+        }
     }
 
     fn read(&self, id: &str) -> Option<Held> {

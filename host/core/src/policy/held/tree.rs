@@ -4,6 +4,7 @@
 //! runs, or what one left running may, that is taken for a command's: what is to be held is taken out at once (`take.rs`), and what was there before
 //! is put back. At other times it is the person's, and known from then on. What names mean is `policy/files/later.rs`.
 
+use super::fetched::Within;
 use super::gathered::Gathered;
 use super::links::Links;
 use super::place::Place;
@@ -777,6 +778,12 @@ impl Watched {
 
     /// The person's repository had these bytes at this place.
     fn came_from_history(&self, path: &Path, content: &Content) -> bool {
+        let had = |Within { link, below, .. }: Within, blob| git::had(&self.rules.state, &link, &below, blob);
+        self.within(path).zip(content.blob()).is_some_and(|(within, blob)| had(within, blob))
+    }
+
+    /// The person's repository of whose working tree a path is.
+    fn within(&self, path: &Path) -> Option<Within> {
         let link = path.ancestors().skip(1).map(|above| above.join(".git")).find(|link| symlink_metadata(link).is_ok());
         let is_persons = |link: &PathBuf| {
             let now = symlink_metadata(link).map(|found| Leads::of(&found, Stamp::of(&found)));
@@ -785,9 +792,10 @@ impl Watched {
             })
         };
         // Where a repository has no gate, commands may have written all of it.
-        let Some(link) = link.filter(|link| self.has_gates && is_persons(link)) else { return false };
-        let below = link.parent().and_then(|tree| path.strip_prefix(tree).ok());
-        below.zip(content.blob()).is_some_and(|(below, blob)| git::had(&self.rules.state, &link, below, blob))
+        let link = link.filter(|link| self.has_gates && is_persons(link))?;
+        let below = path.strip_prefix(link.parent()?).ok()?.to_owned();
+        let write = self.roots.iter().map(|root| root.to_path_buf()).collect();
+        Some(Within { link, below, write })
     }
 
     /// Takes something out, and puts back what was there before.
@@ -801,7 +809,10 @@ impl Watched {
         });
         let shown = self.rules.name(&path);
         match held {
-            Ok(Some(taken)) => self.found.taken.push(taken),
+            Ok(Some(taken)) => {
+                let within = self.within(&path);
+                self.found.taken.push(Taken { within, ..taken });
+            }
             // It was gone by then.
             Ok(None) => {}
             Err(error) => {
@@ -810,13 +821,15 @@ impl Watched {
                     acts.what,
                     sanitize::visible_line(&error.to_string())
                 );
-                self.found.lines.push(line);
+                self.found.lines.insert(line);
             }
         }
         if let Some(before) = before {
             match take::put(directory, name, &before) {
                 Ok(()) => self.know(directory, place, name, acts),
-                Err(error) => self.found.lines.push(format!("`{shown}` could not be put back as it was: {error}")),
+                Err(error) => {
+                    self.found.lines.insert(format!("`{shown}` could not be put back as it was: {error}"));
+                }
             }
         }
     }
