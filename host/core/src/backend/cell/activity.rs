@@ -1,5 +1,5 @@
-//! Whether anything ran in cells between two moments. What a command left running may write where a person works as well; where all of it slept
-//! meanwhile, it was the person.
+//! Whether any process of a cell ran between two moments. Processes that a command left behind may write in the person's directories. If all of
+//! them slept meanwhile, the person wrote what has changed.
 
 use rustix::process::{getpid, getuid};
 use serde::{Deserialize, Serialize};
@@ -35,7 +35,7 @@ impl Activity {
                 match words(&status, "State:").next() {
                     // A process that runs all the time has no new context switch.
                     Some("R") => return None,
-                    // It has ended.
+                    // The process has ended.
                     Some("Z" | "X") | None => {}
                     Some(_) => _ = threads.insert((pid, id, runs(&status))),
                 }

@@ -1,10 +1,10 @@
-//! The variables by which programs in a cell find what it has for them: caches, the network, keys.
+//! Environment variables for programs in a cell: where its caches, its network and its keys are.
 
 use super::{GIT_RELAY, Profile, SSH_AGENT};
 use crate::config::{CellNetwork, Keys, PROXY_PORT};
 use std::ffi::{OsStr, OsString};
 
-/// What a program sets that looks for a proxy in its environment, and what it does not ask that for.
+/// The variables in which programs look for a proxy, and the hosts for which they use none.
 const VARIABLES: [&str; 3] = ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"];
 const DIRECT: &str = "localhost,127.0.0.1,::1";
 /// Only the person's git cleans up: in a cell each commit would leave a process behind for that.

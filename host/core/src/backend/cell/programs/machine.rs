@@ -1,4 +1,4 @@
-//! What programs need that have no library: where they start, system calls, how they end.
+//! The entry point, system calls and exit of programs that have no standard library.
 #![allow(dead_code, reason = "each of the programs needs a part of it")]
 
 use super::main;

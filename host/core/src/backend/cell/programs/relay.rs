@@ -1,11 +1,11 @@
 //! What git in a cell calls for what is outside of it: a signature by gpg, a password for a server (`keys/git.rs`).
 //!
-//! It hands its arguments and its standard input to the host, and prints and ends as that says. Checking a signature needs nothing of the host:
-//! that is gpg's, as far as there are keys in the cell.
+//! It sends its arguments and its standard input to the host, prints what the host answers, and ends with the status that the host says. Checking
+//! a signature needs no host: gpg does it with the keys that are in the cell.
 //!
-//! To the host it says how many arguments there are and, of each, its length and bytes; then what is on its standard input, to the end. It is
-//! answered in pieces: two numbers of 32 bits, and as many bytes as the second one says. The first is 1 for standard output and 2 for standard
-//! error; 0 is the end, and then the second number is the status.
+//! A request is the number of arguments, then the length and the bytes of each, then standard input to its end. An answer comes in pieces: two
+//! numbers of 32 bits, and as many bytes as the second one says. The first is 1 for standard output, 2 for standard error, and 0 for the end,
+//! where the second number is the status.
 #![no_std]
 #![no_main]
 
