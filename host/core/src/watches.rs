@@ -11,7 +11,7 @@ use std::os::unix::ffi::OsStrExt;
 /// Directories that are watched at most; a user has some ten thousand for all programs.
 const MOST: usize = 16_384;
 /// Bytes of events that are read at once.
-const BUFFER: usize = 4096;
+const BUFFER: usize = 32 << 10;
 
 /// What is told of directories.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -106,8 +106,19 @@ impl<P: Clone + Ord> Watches<P> {
         self.places.len() >= MOST
     }
 
+    /// Whether nothing has happened since it was forgotten last.
+    pub(crate) fn is_quiet(&mut self) -> bool {
+        self.read();
+        !self.has_lost && !self.is_blind && self.seen.is_empty()
+    }
+
     /// All that has happened since it was forgotten last.
     pub(crate) fn dirty(&mut self) -> Dirty<P> {
+        self.read();
+        if self.has_lost || self.is_blind { Dirty::All } else { Dirty::Places(self.seen.clone()) }
+    }
+
+    fn read(&mut self) {
         let mut buffer = [MaybeUninit::uninit(); BUFFER];
         if let Some(queue) = &self.queue {
             let mut reader = Reader::new(queue, &mut buffer);
@@ -131,14 +142,13 @@ impl<P: Clone + Ord> Watches<P> {
                 }
             }
         }
-        if self.has_lost || self.is_blind { Dirty::All } else { Dirty::Places(self.seen.clone()) }
     }
 
     /// The same, which is then forgotten.
     pub(crate) fn take(&mut self) -> Dirty<P> {
-        let dirty = self.dirty();
-        self.forget();
-        dirty
+        self.read();
+        let (seen, has_lost) = (std::mem::take(&mut self.seen), std::mem::take(&mut self.has_lost));
+        if has_lost || self.is_blind { Dirty::All } else { Dirty::Places(seen) }
     }
 
     /// What can be waited for until something happens; none where nothing is watched.

@@ -1,7 +1,7 @@
 //! Which of the places that are to be hidden are there. Nearly all of the hundreds never are, and a directory tells by its time whether
 //! something has come into it: so only directories are looked at again.
 
-use super::Profile;
+use super::{Profile, Which};
 use crate::mountinfo::{self, Table};
 use crate::unchanged::Directories;
 use std::fs::{Metadata, canonicalize, symlink_metadata};
@@ -25,6 +25,8 @@ pub(super) struct Hidden {
 pub(super) struct Place {
     pub(super) path: PathBuf,
     pub(super) is_directory: bool,
+    /// Which file it is, where a directory would tell that another one has come there.
+    pub(super) which: Option<Which>,
 }
 
 impl Hidden {
@@ -39,11 +41,14 @@ impl Hidden {
                 Ok(found) if found.is_symlink() => match canonicalize(path) {
                     Ok(leads) => {
                         hidden.links.push((path.clone(), leads.clone()));
-                        hidden.places.push(Place { is_directory: leads.is_dir(), path: leads });
+                        hidden.places.push(Place { is_directory: leads.is_dir(), path: leads, which: None });
                     }
                     Err(_) => hidden.directories.distrust(),
                 },
-                Ok(found) => hidden.places.push(Place { path: path.clone(), is_directory: found.is_dir() }),
+                Ok(found) => {
+                    let which = Some(Which::of(&found));
+                    hidden.places.push(Place { path: path.clone(), is_directory: found.is_dir(), which });
+                }
                 // In a directory that can be written its owner could open the way.
                 Err(error) if error.kind() == io::ErrorKind::PermissionDenied && profile.can_write(path) => {
                     return Err(error);
@@ -72,7 +77,7 @@ impl Hidden {
         others.retain(|(path, found)| is_seen(path) && !found.is_symlink());
         for (path, found) in others {
             if !self.places.iter().any(|place| place.path == path) {
-                self.places.push(Place { path, is_directory: found.is_dir() });
+                self.places.push(Place { path, is_directory: found.is_dir(), which: None });
             }
         }
     }

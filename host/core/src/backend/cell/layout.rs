@@ -5,7 +5,7 @@ use super::hidden::Place;
 use super::living::Namespaces;
 use super::steps::{self, Mounts, NODEV, NONE, NOSUID, RDONLY, Step, VANISHED, path};
 use super::{Cache, DEVICES, GIT_RELAY, KEYS, LINKS, MACHINES, MountPoint, NOTHING, OWN, Profile, RELAY, RESOLVER};
-use crate::backend::git::ROOM;
+use crate::backend::git::{Found, ROOM};
 use crate::config::CellNetwork;
 use std::collections::BTreeSet;
 use std::fs::{Metadata, canonicalize, metadata, symlink_metadata};
@@ -52,6 +52,16 @@ impl Cover {
         let which = symlink_metadata(place).ok().as_ref().map(Which::of);
         Self { from: from.into(), attributes, passes, over: Over { place: place.into(), which } }
     }
+
+    fn hiding(place: &Place, profile: &Profile) -> Self {
+        let from = Path::new(if place.is_directory { NOTHING } else { "/dev/null" });
+        let (attributes, passes) = (RDONLY | NOSUID, profile.passes(&place.path));
+        if place.which.is_none() {
+            return Self::new(from, &place.path, attributes, passes);
+        }
+        let over = Over { place: place.path.clone(), which: place.which };
+        Self { from: from.into(), attributes, passes, over }
+    }
 }
 
 /// What has to lie over places in a cell of this profile, in this order. `cell` is the one that a command joins; none where nothing has run in
@@ -66,14 +76,12 @@ pub(super) fn covers(profile: &Profile, cell: Option<&Namespaces>) -> io::Result
         .cloned()
         .collect();
     let mut covers = protected(&profile.write, &protect);
-    covers.extend(git(profile));
+    covers.extend(git(&found));
     covers.extend(doors::covers(profile, cell));
     // Last: it may lie in a directory that can be written.
     let hidden = profile.hidden()?;
-    covers.extend(hidden.places.iter().filter(|place| !holds_shown(place, profile)).map(|place| {
-        let over = Path::new(if place.is_directory { NOTHING } else { "/dev/null" });
-        Cover::new(over, &place.path, RDONLY | NOSUID, profile.passes(&place.path))
-    }));
+    let places = hidden.places.iter().filter(|place| !holds_shown(place, profile));
+    covers.extend(places.map(|place| Cover::hiding(place, profile)));
     Ok(covers)
 }
 
@@ -96,8 +104,7 @@ fn protected(roots: &[PathBuf], protected: &[PathBuf]) -> Vec<Cover> {
 }
 
 /// What has git directories and files that lead to them only be read; a gate lies over that.
-fn git(profile: &Profile) -> Vec<Cover> {
-    let found = profile.git();
+fn git(found: &Found) -> Vec<Cover> {
     let directories = found.directories.iter().map(|directory| &directory.path);
     let cover = |path: &PathBuf| Cover::new(path, path, RDONLY | NOSUID | NODEV, VANISHED);
     directories.chain(&found.links).map(cover).collect()

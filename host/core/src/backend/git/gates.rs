@@ -145,7 +145,11 @@ impl Gates {
     /// Has gates for what was found, and no others. Returns whether there are new ones, which are to be mounted.
     fn follow(&self, found: &Found) -> bool {
         let mut gates = self.gates.lock();
-        gates.retain(|gate| find::open(&gate.directory).is_ok());
+        let is_found = |gate: &Gate| {
+            let is_it = |found: &GitDir| found.which == gate.directory.which && found.path == gate.directory.path;
+            found.directories.iter().any(is_it)
+        };
+        gates.retain(|gate| is_found(gate) || find::open(&gate.directory).is_ok());
         let mut has_new = false;
         for directory in found.directories.iter().filter(|directory| directory.closed.is_none()) {
             if gates.iter().any(|gate| gate.directory.which == directory.which) {

@@ -49,6 +49,8 @@ const SHORTEST: Duration = Duration::from_millis(20);
 const LONGEST: Duration = Duration::from_secs(5);
 /// For how long that is waited for when the host ends.
 const LAST: Duration = Duration::from_millis(250);
+/// How long nothing is looked at after a look: whoever writes many files would be slowed down if each of them woke this program.
+const PAUSE: Duration = Duration::from_millis(1);
 /// Directories in a repository that hold what it stores, and others of it that are watched.
 const STORED: [&str; 3] = ["objects", "refs", "logs"];
 const MOST_WITHIN: usize = 256;
@@ -172,7 +174,7 @@ impl Watch {
 
     /// Looks at what happens while a command runs, as long as this lives.
     fn attend(watch: &Weak<Self>, queue: &OwnedFd, mut woken: PipeReader) {
-        let mut deadline: Option<Instant> = None;
+        let (mut deadline, mut last): (Option<Instant>, Option<Instant>) = (None, None);
         loop {
             let waits = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
             let waits = waits.and_then(|waits| Timespec::try_from(waits + Duration::from_millis(1)).ok());
@@ -188,9 +190,13 @@ impl Watch {
             } else if is_over {
                 return;
             }
+            if last.is_some_and(|last| last.elapsed() < PAUSE) {
+                std::thread::sleep(PAUSE);
+            }
             let Some(watch) = watch.upgrade() else { return };
             let mut watched = watch.0.lock();
             watched.look(false);
+            last = Some(Instant::now());
             watched.save();
             let again = watched.again.map(|(when, _)| when);
             let closed = (!watched.closed.is_empty()).then(|| Instant::now() + PATIENCE);
@@ -410,9 +416,8 @@ impl Watched {
 
     /// Nothing has happened that would have to be looked at.
     fn is_quiet(&mut self) -> bool {
-        let is_quiet = matches!(self.watches.dirty(), Dirty::Places(places) if places.is_empty());
         let is_there = |path: &PathBuf| symlink_metadata(path).is_ok();
-        is_quiet
+        self.watches.is_quiet()
             && self.writing.is_empty()
             && self.closed.is_empty()
             && !self.watches.is_full()
@@ -460,7 +465,7 @@ impl Watched {
                 }
             }
             // Nothing has come since: whoever runs from now on has run more often than this says.
-            if is_all || matches!(self.watches.dirty(), Dirty::Places(places) if places.is_empty()) {
+            if is_all || self.watches.is_quiet() {
                 self.idle = now;
                 self.look_again(whose);
                 break;
@@ -557,7 +562,7 @@ impl Watched {
                     self.walk(place.below(&name, &self.rules, &self.links), is_theirs);
                 }
                 Event::Created | Event::Written | Event::Closed => {
-                    self.link(place, &name);
+                    self.link(&directory, place, &name);
                     self.check(&directory, place, &name, event, is_theirs);
                 }
             }
@@ -609,7 +614,7 @@ impl Watched {
                     continue;
                 }
                 if kind == FileType::Symlink {
-                    self.link(&place, name);
+                    self.link(&directory, &place, name);
                 }
                 self.check(&directory, &place, name, Event::Created, is_theirs);
             }
@@ -617,10 +622,15 @@ impl Watched {
     }
 
     /// Knows a link by which an ordinary name leads somewhere. One that acts is known when it is admitted.
-    fn link(&mut self, place: &Place, name: &OsStr) {
+    fn link(&mut self, directory: &OwnedFd, place: &Place, name: &OsStr) {
+        let is_link = statat(directory, name, AtFlags::SYMLINK_NOFOLLOW)
+            .is_ok_and(|found| FileType::from_raw_mode(found.st_mode) == FileType::Symlink);
+        if !is_link {
+            return;
+        }
         let path = place.path(name);
         let is_passed = place.below(name, &self.rules, &self.links).is_passed && !self.links.lead_by(&path);
-        if !is_passed && path.is_symlink() && place.acts_in(name, &self.rules, &self.links).is_none() {
+        if !is_passed && place.acts_in(name, &self.rules, &self.links).is_none() {
             self.links.insert(path, None);
         }
     }

@@ -132,7 +132,7 @@ impl Look {
     /// Nothing has happened since the last look.
     #[cfg(test)]
     pub(super) fn is_quiet(&mut self) -> bool {
-        self.has_begun && matches!(self.watches.dirty(), Dirty::Places(places) if places.is_empty())
+        self.has_begun && self.watches.is_quiet()
     }
 }
 
