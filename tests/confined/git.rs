@@ -254,7 +254,10 @@ fn a_pane_that_is_made_beside_one_of_a_host_before_has_the_gates() {
 /// Panes of one host are apart when that is gone: the next one has its gates and covers in each.
 #[test]
 fn all_panes_of_a_host_before_have_what_the_next_one_lays() {
-    let mut rig = Rig::of(repository(Via::Pane), &[]);
+    let program = repository(Via::Pane);
+    let hide = ["hidden-0", "hidden-1", "hidden-2"].map(|name| program.path("work").join(name));
+    let hide = format!("confine.hide={hide:?}");
+    let mut rig = Rig::of(program, &[&hide]);
     rig.client.result("tmux-create-pane", declared(json!({ "pane": "second" })));
     let second = |rig: &mut Rig, text: &str| {
         let mut arguments = command(text);
@@ -266,7 +269,7 @@ fn all_panes_of_a_host_before_have_what_the_next_one_lays() {
         assert_eq!(second(&mut rig, "true")["exit_code"], 0);
         let Rig { client, program } = rig;
         drop(client);
-        rig = Rig::of(program, &[]);
+        rig = Rig::of(program, &[&hide]);
         assert_eq!(rig.run("true").0, 0);
         let result = second(&mut rig, &format!("echo {round} >f; git commit -q -a -m commit-{round}"));
         assert_eq!(result["exit_code"], 0, "{round}: {result}");
@@ -277,13 +280,12 @@ fn all_panes_of_a_host_before_have_what_the_next_one_lays() {
         git(&work, &["branch", &theirs]);
         let result = second(&mut rig, "git for-each-ref");
         assert!(result["stdout"].as_str().is_some_and(|all| all.contains(&theirs)), "{round}: {result}");
-        // A repository that the person makes meanwhile is covered there as well.
-        let nested = format!("nested-{round}");
-        git(&work, &["init", "-q", &nested]);
-        let text = format!("mkdir -p {nested}/.git/hooks; echo 'touch acted' >{nested}/.git/hooks/post-checkout");
-        let result = second(&mut rig, &text);
-        assert!(!work.join(&nested).join(".git/hooks/post-checkout").exists(), "{round}: {result}");
-        assert!(result["notices"].to_string().contains("held"), "{round}: {result}");
+        // What is to be hidden and comes into being outside is covered there as well, once something joins the cell.
+        let hidden = format!("hidden-{round}");
+        rig.program.write(&format!("work/{hidden}"), "secret\n");
+        rig.client.result("tmux-create-pane", declared(json!({ "pane": format!("new-{round}") })));
+        let result = second(&mut rig, &format!("cat {hidden}"));
+        assert!(!result.to_string().contains("secret"), "{round}: {result}");
     }
 }
 
