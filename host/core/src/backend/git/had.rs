@@ -164,7 +164,8 @@ fn is_in(url: &str, write: &[PathBuf]) -> bool {
     let is_elsewhere =
         path == url && (url.contains("://") || url.split('/').next().is_some_and(|host| host.contains(':')));
     let is_outside = |path: PathBuf| !write.iter().any(|root| path.starts_with(root));
-    !is_elsewhere && !(path.starts_with('/') && Path::new(path).canonicalize().is_ok_and(is_outside))
+    let is_known = path.starts_with('/') && Path::new(path).canonicalize().is_ok_and(is_outside);
+    !is_elsewhere && !is_known
 }
 
 /// Whether one of these commits of the repository of `link`, which are a remote's, or one before them has a file of these bytes at a path.
