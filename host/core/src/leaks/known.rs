@@ -198,6 +198,12 @@ impl Known {
         hits
     }
 
+    /// Whether a value is there that the layout takes apart: a stream does not search for those.
+    #[cfg(test)]
+    pub(super) fn is_apart(&self, bytes: &[u8]) -> bool {
+        self.0.as_ref().is_some_and(|search| !search.apart(bytes).is_empty())
+    }
+
     /// The positions, in order, from which `bytes` to their end are the beginning of a longer form: what follows may
     /// make a match there, or lengthen one.
     pub(super) fn unfinished<'k>(&'k self, bytes: &'k [u8]) -> impl Iterator<Item = usize> + 'k {

@@ -225,6 +225,7 @@ mod tests {
         #[test]
         fn a_stream_is_redacted_as_the_whole_is((secrets, text, lengths) in alike()) {
             let known = known(&secrets);
+            prop_assume!(!known.is_apart(&text));
             let whole = known.redact_bytes(&text);
             let mut rest = &text[..];
             let mut lengths = lengths.iter().cycle();
