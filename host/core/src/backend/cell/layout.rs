@@ -272,14 +272,14 @@ impl Layout {
         Ok(layout)
     }
 
-    /// Has a copy of the gate for mounts that are apart.
+    /// Copies the gate, for mount namespaces that it does not reach.
     pub(in crate::backend) fn copied(mut self, over: &Path) -> io::Result<Self> {
         let slot = self.take(over)?;
         self.push(Step::Attributes { of: Mounts::Slot(slot), set: NOSUID | NODEV });
         Ok(self)
     }
 
-    /// Lays such a copy where the mounts are apart, in place of the gate there is if `is_there`.
+    /// Lays such a copy over a git directory, in place of the gate there is if `is_there`.
     pub(in crate::backend) fn same_gate(copy: RawFd, over: &Path, is_there: bool) -> io::Result<Self> {
         let mut layout = Self::default();
         if is_there {

@@ -1,7 +1,7 @@
-//! What a host before this one left of a cell: the panes that outlive it, and what it laid over places in them.
+//! The mount namespaces of a cell that an earlier host made, and whose panes are still there.
 //!
-//! Each pane has a copy of the mounts of the cell, and follows those as long as somebody keeps them. When the host that kept them is gone, its
-//! panes are apart: what is laid in one of them is laid in no other, and so has to be laid in each.
+//! Each pane has a copy of the mounts of its cell, and new mounts of the cell reach it as long as a host keeps the cell. After that, a mount in
+//! one pane reaches no other pane: the next host mounts in each of them.
 
 use super::Profile;
 use super::living::Namespaces;
@@ -12,30 +12,30 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Mounts that have to be laid apart from those of others: those of a cell, or of a pane that does not follow them any more.
+/// A mount namespace that no mounts of another one reach: that of a cell, or of a pane which an earlier host made.
 pub(in crate::backend) struct MountTree {
     pub(in crate::backend) namespaces: Arc<Namespaces>,
     mounted: Mounted,
 }
 
 impl MountTree {
-    /// That of a cell which has just been made.
+    /// The mount namespace of a new cell.
     pub(super) fn new(namespaces: Namespaces) -> Self {
         Self { namespaces: Arc::new(namespaces), mounted: Mounted::default() }
     }
 
-    /// How many mounts lay over a place when it was found.
+    /// How many mounts were over a place when the namespace was found.
     pub(in crate::backend) fn had(&self, place: &Path) -> usize {
         let place = place.as_os_str().as_encoded_bytes();
         self.mounted.places.iter().filter(|over| *over == place).count()
     }
 }
 
-/// What is mounted for a process.
+/// The mounts that a process sees, as mountinfo lists them.
 #[derive(Default)]
 struct Mounted {
     places: Vec<Vec<u8>>,
-    /// The numbers of the groups through which others learn of its mounts, and through which it learns of those of others.
+    /// The peer groups of its root (mount_namespaces(7)): the one that it shares mounts with, and the one that it gets mounts from.
     shares: Option<String>,
     follows: Option<String>,
 }
@@ -71,11 +71,11 @@ impl Seen {
     }
 }
 
-/// The mounts of the cell of a process that is in one of this profile, those that a command joins first; `is_there` says whether the number is
-/// still that process's.
+/// The mount namespaces of the cell that a process is in. The first one is what commands join. `is_there` says whether the number is still that
+/// process's.
 pub(super) fn trees(profile: &Profile, pid: &str, is_there: impl FnOnce() -> bool) -> io::Result<Vec<MountTree>> {
     let given = Namespaces::of(profile, pid)?;
-    // What was opened before it was so is the process's own.
+    // The number is still that process's, so what was opened before belongs to it.
     if !is_there() {
         return Err(io::ErrorKind::NotFound.into());
     }
@@ -83,7 +83,7 @@ pub(super) fn trees(profile: &Profile, pid: &str, is_there: impl FnOnce() -> boo
     let mut seen = vec![Seen { pid: pid.to_owned(), mounts: inode(pid, "mnt")?, mounted: Mounted::of(pid)? }];
     for pid in read_dir("/proc")?.flatten().filter_map(|entry| entry.file_name().into_string().ok()) {
         let is_of_cell = inode(&pid, "user").is_ok_and(|found| found == user);
-        // What has ended meanwhile has none.
+        // A process that has just ended has no mounts.
         let mounts = inode(&pid, "mnt").ok().filter(|_| is_of_cell);
         let Some(mounts) = mounts.filter(|mounts| seen.iter().all(|seen| seen.mounts != *mounts)) else { continue };
         seen.extend(Mounted::of(&pid).map(|mounted| Seen { pid, mounts, mounted }));

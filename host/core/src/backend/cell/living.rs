@@ -131,7 +131,7 @@ impl Drop for Idle {
 
 /// A cell of this host's.
 pub(in crate::backend) struct Living {
-    /// Its namespaces, and after them those of panes that have to be given apart what is laid in it.
+    /// Its own namespaces, and after them those of panes that its mounts do not reach.
     trees: Vec<MountTree>,
     /// What bounds the memory of all in it. Another one of the same profile has the same.
     group: Option<Arc<Group>>,

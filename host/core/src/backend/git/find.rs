@@ -77,7 +77,7 @@ impl Found {
         if tracked.has(place) {
             return true;
         }
-        // It may have come to be since.
+        // Git may have added it after the indexes were read.
         let index = |(_, git): &(PathBuf, PathBuf)| metadata(git.join("index")).ok().map(|found| Stamp::of(&found));
         let indexes: Vec<Option<Stamp>> = self.trees.iter().map(index).collect();
         if tracked.indexes != indexes {

@@ -219,7 +219,8 @@ impl Gates {
             let layout = Layout::gate(room.as_raw_fd(), &place(UPPER), &place(WORK), target, is_there(first))?;
             let layout = if apart.is_empty() { layout } else { layout.copied(target)? };
             let copies = spawn::enter(&first.namespaces, &layout)?;
-            for (tree, copy) in apart.iter().zip(copies.iter().cycle()) {
+            let Some(copy) = copies.first() else { return Ok(()) };
+            for tree in apart {
                 // Where it cannot be laid, the directory is only read there.
                 let _ = Layout::same_gate(copy.as_raw_fd(), target, is_there(tree))
                     .and_then(|layout| spawn::enter(&tree.namespaces, &layout));

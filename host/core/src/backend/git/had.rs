@@ -143,8 +143,8 @@ pub(crate) struct Remote {
     pub(crate) url: String,
 }
 
-/// Where a file of these bytes may have been fetched from that a command put at a path of the working tree of `link`: remotes that the person
-/// named. None where no reference of the repository holds it. What commands write, as a remote that lies in `write`, is no remote of the person's.
+/// The person's remotes from which a command may have fetched a file: one of these bytes, at this path of the working tree of `link`. Empty where
+/// no reference of the repository has such a file. A remote that a command added, or that lies in `write`, is not the person's.
 pub(crate) fn may_come_from(state: &Path, link: &Path, path: &Path, bytes: &[u8], write: &[PathBuf]) -> Vec<Remote> {
     let found = || -> Option<Vec<Remote>> {
         let repository = find::repository_of(link)?;

@@ -1,10 +1,12 @@
 //! The git gate: commands see an ordinary git directory, and nothing that they write there reaches the real one but what the host decides on.
 //!
-//! What lies in a git directory acts by itself: settings name programs, hooks are programs, and a few files lead git elsewhere. So the
-//! directory is covered by an overlay in a cell (`gates.rs`, with `bell.rs` for what is written between calls), for each one that commands reach (`find.rs`). What was written is read where it
-//! lands (`upper.rs`), is of a kind that is known (`parts.rs`), and is taken over as values (`apply.rs`, with `refs.rs`, `config.rs`,
-//! `todo.rs` and, for objects, `whole.rs`) into the directory itself (`real.rs`). A repository that commands make is made anew by the same rules (`fresh.rs`). What the person's repository had before, and what is their remotes', is known as well (`had.rs`). Formats are read and written by the gitoxide crates. What a person is asked about is
-//! decided in `policy/`.
+//! What lies in a git directory acts by itself: settings name programs, hooks are programs, and a few files lead git elsewhere. So in a cell an
+//! overlay covers the directory (`gates.rs`, with `bell.rs` for what is written between calls), for each one that commands reach (`find.rs`).
+//!
+//! What was written is read where it lands (`upper.rs`). Each file is of a known kind (`parts.rs`), and is taken over as values (`apply.rs`, with
+//! `refs.rs`, `config.rs` and `todo.rs`; `whole.rs` checks objects) into the directory itself (`real.rs`). A repository that commands make is made
+//! anew by the same rules (`fresh.rs`). `had.rs` knows what the person's repository had before, and which remotes are the person's. The gitoxide
+//! crates read and write the formats. What a person is asked about is decided in `policy/`.
 
 mod apply;
 mod bell;

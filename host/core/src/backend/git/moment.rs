@@ -55,7 +55,7 @@ impl Begun for Moment {
 }
 
 impl Moment {
-    /// One of a host before this one: the time is known, and what that one wrote, as it said by `ours_for_the_next`.
+    /// The moment of a generation that an earlier host left. `ours` is what that host wrote, by `ours_for_the_next`.
     pub(super) fn left(since: (i64, i64), ours: &[u8]) -> Self {
         Self { since, ours: serde_json::from_slice(ours).unwrap_or_default(), ..Self::default() }
     }

@@ -1,8 +1,8 @@
 //! What a command left that acts by itself: a person is asked about it, and until somebody says yes it is kept aside.
 //!
-//! What counts as such in a git directory is decided in `backend/git/`. What there is of it in the directories that commands write is
-//! known by `tree.rs`, with `links.rs` for what links lead to and `fetched.rs` for what came from a remote. It takes out by `take.rs` what is to be held by `rules.rs`. What is kept aside lies
-//! in `store.rs`, and what is known is kept for the next host by `saved.rs`.
+//! What counts as such in a git directory is decided in `backend/git/`. `tree.rs` knows what there is of it in the directories that commands
+//! write, with `links.rs` for what links lead to and `fetched.rs` for what came from a remote. It takes out by `take.rs` what `rules.rs` says is to
+//! be held. What is kept aside lies in `store.rs`; `saved.rs` keeps for the next host what is known.
 
 mod fetched;
 mod gathered;

@@ -1,7 +1,7 @@
 //! What git in a cell calls for what is outside of it: a signature by gpg, a password for a server (`keys/git.rs`).
 //!
-//! It sends its arguments and its standard input to the host, prints what the host answers, and ends with the status that the host says. Checking
-//! a signature needs no host: gpg does it with the keys that are in the cell.
+//! It sends its arguments and its standard input to the host. It prints the host's answer and exits with the status in it. Checking a signature
+//! needs no host: gpg does it with the keys that are in the cell.
 //!
 //! A request is the number of arguments, then the length and the bytes of each, then standard input to its end. An answer comes in pieces: two
 //! numbers of 32 bits, and as many bytes as the second one says. The first is 1 for standard output, 2 for standard error, and 0 for the end,
