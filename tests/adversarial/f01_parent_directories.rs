@@ -1,6 +1,6 @@
 //! F-01: a guest climbs out of its directory by `..`.
 //! Outcome: `denied` for reading and writing, whatever stands before the dots and however many there are.
-//! Switched off: the list of granted directories (`policy/files.rs`, `check_confined`): the test failed at its first path outside.
+//! Switched off: the list of granted directories (`access/lib.rs`, `check_confined`): the test failed at its first path outside.
 
 use crate::files::{DENIED, confined, read, tree, write};
 

@@ -1,6 +1,6 @@
 //! F-02: a guest names an absolute path, or one whose text begins like that of its directory.
 //! Outcome: `denied` but where the path lies in the granted directory by whole components.
-//! Switched off: `check_confined` (`policy/files.rs`): the neighbours of the directory were read and the test failed.
+//! Switched off: `check_confined` (`access/lib.rs`): the neighbours of the directory were read and the test failed.
 
 use crate::files::{DENIED, SECRET, confined, read, tree, write};
 

@@ -1,6 +1,6 @@
 //! F-03: links within the directory of a guest lead out of it: relative, absolute, in chains, in circles, to nowhere.
 //! Outcome: `denied`; a circle, and a link to what is not there, fail without being followed.
-//! Switched off: `check_confined` (`policy/files.rs`): the secret came through the first link and the test failed.
+//! Switched off: `check_confined` (`access/lib.rs`): the secret came through the first link and the test failed.
 
 use crate::files::{DENIED, confined, read, tree, write};
 use std::os::unix::fs::symlink;

@@ -1,6 +1,6 @@
 //! F-04: a slash or a dot behind the name of a link makes the system follow it where the name alone would not.
 //! Outcome: what lies outside stays `denied`, and nothing is made or replaced through such a name.
-//! Switched off: `check_confined` (`policy/files.rs`): the test failed at the first link with a slash.
+//! Switched off: `check_confined` (`access/lib.rs`): the test failed at the first link with a slash.
 
 use crate::files::{confined, read, tree, write};
 use std::os::unix::fs::symlink;

@@ -1,6 +1,6 @@
 //! F-06: a second name, in the directory of a guest, for a file that lies elsewhere.
 //! Outcome: `denied` for a confined guest, reading and writing, as long as the file has more than one name.
-//! Switched off: counting names (`policy/files.rs`, `check_links`): the secret was read by its second name and the test failed.
+//! Switched off: counting names (`access/lib.rs`, `check_links`): the secret was read by its second name and the test failed.
 
 use crate::exec::run;
 use crate::files::{DENIED, SECRET, confined, confined_beside_commands, read, tree, write};

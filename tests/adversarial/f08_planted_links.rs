@@ -1,6 +1,6 @@
 //! F-08: a command plants links in the workspace, and a tool that may write only there is then told to write "inside" (CVE-2026-39861).
 //! Outcome: `denied`; what the links lead to, Toolcrib's own settings and plugins among it, stays as it was.
-//! Switched off: `tools.files_allowed_paths` and the list of Toolcrib's own places (`policy/files.rs`): both tests failed.
+//! Switched off: `tools.files_allowed_paths` and the list of Toolcrib's own places (`access/lib.rs`): both tests failed.
 
 use crate::exec::run;
 use crate::files::{tree, workspace};

@@ -1,6 +1,6 @@
 //! F-09: `/proc`, `/dev/fd` and their links as doors: to other paths, to open descriptors, to the memory and environment of processes.
 //! Outcome: `denied` as a path and behind a link, also where a grant names `/proc` itself.
-//! Switched off: `refuse_kernel` (`policy/files.rs`): the test of the grant failed; the confined guest is held by its directories all the same.
+//! Switched off: `refuse_kernel` (`access/lib.rs`): the test of the grant failed; the confined guest is held by its directories all the same.
 
 use crate::files::{DENIED, SECRET, begun, confined, read, tree, write};
 use serde_json::json;

@@ -1,6 +1,6 @@
 //! F-13: a tool replaces what nobody may replace: settings, policy, plugins, keys, files that run at login, by any of their names.
 //! Outcome: `denied`; replacing is renaming over, and that asks only the directory, so the path decides.
-//! Switched off: the refusal of Toolcrib's own paths (`policy/files.rs`, `admit_write`): the first and the last test failed.
+//! Switched off: the refusal of Toolcrib's own paths (`access/lib.rs`, `admit_write`): the first and the last test failed.
 
 use crate::exec::run;
 use crate::files::{root, tree};

@@ -1,6 +1,6 @@
 //! F-14: a guest that may only read opens files for writing, which truncates them before anybody looks (GHSA-2r75).
 //! Outcome: `denied`; length and content stay, and nothing new appears.
-//! Switched off: `check_confined` (`policy/files.rs`): the file was replaced and the test failed.
+//! Switched off: `check_confined` (`access/lib.rs`): the file was replaced and the test failed.
 
 use crate::files::{DENIED, begun, read, tree, write};
 use toolcrib_tests::Siege;

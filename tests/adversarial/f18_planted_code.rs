@@ -1,11 +1,11 @@
 //! F-18: a tool writes what some program runs or obeys later, unasked: start files, hooks, tasks of editors, settings of agents.
 //! Outcome: each such place asks, whatever the workspace; with nobody to ask it is `denied`, and nothing appears.
-//! Switched off: the table of what runs later (`policy/files.rs`, `reason`): everything in the workspace was written and the tests failed.
+//! Switched off: the table of what runs later (`access/lib.rs`, `reason`): everything in the workspace was written and the tests failed.
 
 use crate::files::{DENIED, root, tree};
+use file_access::LATER;
 use serde_json::{Value, json};
 use std::path::PathBuf;
-use toolcrib::policy::files::LATER;
 use toolcrib_tests::{Preparation, Program, Siege};
 
 /// Every place of the table in this home or working directory, as a file and as a directory with a file.

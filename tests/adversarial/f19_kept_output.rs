@@ -1,6 +1,6 @@
 //! F-19: links, FIFOs and second names of keys are planted among kept output, which every tool may read.
 //! Outcome: only files of Toolcrib's own are read there; a link counts as what it leads to, a second name of a key is `denied`, nothing waits.
-//! Switched off: opening by the directory's descriptor (`kept_output.rs`, `kept`) and comparing names (`policy/files.rs`, `check_identity`): the key was read.
+//! Switched off: opening by the directory's descriptor (`output/lib.rs`, `kept`) and comparing names (`access/lib.rs`, `check_identity`): the key was read.
 
 use crate::exec::run;
 use crate::files::SECRET;

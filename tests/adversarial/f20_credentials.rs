@@ -1,12 +1,12 @@
 //! F-20: a tool reads credentials that no rule of the user names: logins of forges, clouds, agents and browsers, histories, `/etc/shadow`.
 //! Outcome: `denied` for each place of the table, by its name, by a link and by a second name, whoever's home it is in.
-//! Switched off: the table of credentials (`policy/files/protected.rs`, `secret`): all of them were read and the tests failed.
+//! Switched off: the table of credentials (`access/protected.rs`, `secret`): all of them were read and the tests failed.
 
 use crate::exec::run;
 use crate::files::{SECRET, root};
+use file_access::CREDENTIALS;
 use serde_json::{Value, json};
 use std::path::Path;
-use toolcrib::policy::files::CREDENTIALS;
 use toolcrib_tests::{Preparation, Siege};
 
 fn read(siege: &mut Siege, path: &str) -> Value {

@@ -1,6 +1,6 @@
 //! P-01: a tool that never returns.
 //! Outcome: `limit` when its CPU time is up; time inside the host does not count.
-//! Switched off: without the check of CPU time (`sandbox/meter.rs`) the call ran into `timed_out` and the test failed; with time on the wall for CPU time (`sandbox/cpu.rs`) guests that share a processor were stopped early and the last test failed.
+//! Switched off: without the check of CPU time (`engine/meter.rs`) the call ran into `timed_out` and the test failed; with time on the wall for CPU time (`engine/cpu.rs`) guests that share a processor were stopped early and the last test failed.
 
 use crate::process::cpu_ms;
 use serde_json::json;

@@ -1,6 +1,6 @@
 //! P-02: a loop or a sleep where no tool runs yet: in a core module's start function, in `definitions`.
 //! Outcome: the plugin is refused by the limit that it met; others load, and listings come to an end.
-//! Switched off: without the check of CPU time (`sandbox/meter.rs`) all four loops ran into `timed_out` and their tests failed; without the time for definitions (`sandbox/mod.rs`) both tests of sleeping failed.
+//! Switched off: without the check of CPU time (`engine/meter.rs`) all four loops ran into `timed_out` and their tests failed; without the time for definitions (`sandbox/mod.rs`) both tests of sleeping failed.
 
 use serde_json::json;
 use std::time::Duration;

@@ -1,6 +1,6 @@
 //! P-03: recursion without end.
 //! Outcome: the guest's stack has its own bound; the call fails with a stack overflow by its name, and no stack of the host is touched.
-//! Switched off: not tried: the bound is wasmtime's own (`max_wasm_stack` in `sandbox/engine.rs`) and has no off; without it the process would end.
+//! Switched off: not tried: the bound is wasmtime's own (`max_wasm_stack` in `engine/lib.rs`) and has no off; without it the process would end.
 
 use serde_json::json;
 use toolcrib_tests::Siege;

@@ -1,6 +1,6 @@
 //! P-05: memory grown to the end.
 //! Outcome: growth is refused to the guest at 64 MiB, and the call may go on; a trap behind it reads as that limit.
-//! Switched off: without the sum in `sandbox/meter.rs` the second test failed; one memory alone is held by the pool (`sandbox/engine.rs`) as well.
+//! Switched off: without the sum in `engine/meter.rs` the second test failed; one memory alone is held by the pool (`engine/lib.rs`) as well.
 
 use serde_json::json;
 use toolcrib_tests::forge::Forged;

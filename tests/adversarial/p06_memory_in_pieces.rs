@@ -1,6 +1,6 @@
 //! P-06: memory split over several instances, each below the limit.
 //! Outcome: the limit is for the sum; what comes too late is refused to the guest.
-//! Switched off: without the sum in `sandbox/meter.rs` 76 MiB were given and both tests failed.
+//! Switched off: without the sum in `engine/meter.rs` 76 MiB were given and both tests failed.
 
 use serde_json::json;
 use std::fmt::Write;

@@ -1,6 +1,6 @@
 //! P-07: components of very many core instances or memories, or of one that begins with 4 GiB.
 //! Outcome: refused when they are first needed, with the limit in the reason.
-//! Switched off: with the counts of `sandbox/engine.rs` and `sandbox/meter.rs` raised a hundred instances and nine memories were taken and their tests failed.
+//! Switched off: with the counts of `engine/lib.rs` and `engine/meter.rs` raised a hundred instances and nine memories were taken and their tests failed.
 
 use serde_json::json;
 use toolcrib_tests::Preparation;

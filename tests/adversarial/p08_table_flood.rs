@@ -1,6 +1,6 @@
 //! P-08: a table that grows without end, or begins with all there can be.
 //! Outcome: growth is refused to the guest at 10,000 elements; a table declared larger refuses the plugin.
-//! Switched off: without the sum in `sandbox/meter.rs` and with a larger pool all three tests failed.
+//! Switched off: without the sum in `engine/meter.rs` and with a larger pool all three tests failed.
 
 use serde_json::json;
 use toolcrib_tests::Preparation;

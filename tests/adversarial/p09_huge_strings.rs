@@ -1,6 +1,6 @@
 //! P-09: 50 MiB as the result of a call, and as an argument of a host call.
 //! Outcome: `limit` before the host makes room for it; a result over 1 MiB is `limit` too.
-//! Switched off: with hostcall fuel of 1 GiB (`sandbox/mod.rs`) and without `charge_bytes` (`sandbox/meter.rs`) the tests of one and of many arguments and of 50 MiB failed; without `check_failure` (`call/mod.rs`) that of a failure.
+//! Switched off: with hostcall fuel of 1 GiB (`sandbox/mod.rs`) and without `charge_bytes` (`engine/meter.rs`) the tests of one and of many arguments and of 50 MiB failed; without `check_failure` (`call/outcome.rs`) that of a failure.
 
 use crate::process::peak_mib;
 use serde_json::json;

@@ -1,6 +1,6 @@
 //! P-13: ten million cheap host calls.
 //! Outcome: `limit` at 10,000; the audit trail keeps two lines of the call.
-//! Switched off: without the count in `sandbox/meter.rs` all calls were taken and the first test failed; without the bounds of `Actions` (`audit/mod.rs`) the second.
+//! Switched off: without the count in `engine/meter.rs` all calls were taken and the first test failed; without the bounds of `Actions` (`audit/lib.rs`) the second.
 
 use serde_json::json;
 use toolcrib_tests::Siege;

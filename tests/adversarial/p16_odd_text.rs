@@ -1,6 +1,6 @@
 //! P-16: text that is none: invalid UTF-8, NUL, noncharacters, lone surrogates.
 //! Outcome: invalid UTF-8 ends the guest; what no reader should meet is shown as a picture or left away, with a notice.
-//! Switched off: without `clean_output` (`call/mod.rs`) NUL and U+FFFF came through and the test failed; the check of UTF-8 is wasmtime's own.
+//! Switched off: without `clean_output` (`call/outcome.rs`) NUL and U+FFFF came through and the test failed; the check of UTF-8 is wasmtime's own.
 
 use serde_json::json;
 use toolcrib_tests::forge::Forged;

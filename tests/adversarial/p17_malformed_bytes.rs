@@ -17,7 +17,7 @@ use toolcrib_tests::{TestHost, guest, is_long};
 fn components() -> Vec<Vec<u8>> {
     let guests = ["hostile", "shell_echo", "word_count"].map(|name| std::fs::read(guest(name)).expect("a guest"));
     let forged = Forged::new("forged").items("(core module $m (memory 1)) (core instance (instantiate $m))").bytes();
-    BUILTINS.iter().map(|(_, _, bytes, _)| bytes.to_vec()).chain(guests).chain([forged]).collect()
+    BUILTINS.iter().map(|builtin| builtin.bytes.to_vec()).chain(guests).chain([forged]).collect()
 }
 
 /// Opens the bytes as a plugin's file, and asks all that can be asked of it without running it.

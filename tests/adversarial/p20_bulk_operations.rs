@@ -1,6 +1,6 @@
 //! P-20: operations on whole memories, each of which runs long between two looks at the clock.
 //! Outcome: `limit` when the CPU time is up.
-//! Switched off: without the check of CPU time (`sandbox/meter.rs`) both ran into `timed_out` and both tests failed.
+//! Switched off: without the check of CPU time (`engine/meter.rs`) both ran into `timed_out` and both tests failed.
 
 use serde_json::json;
 use std::time::{Duration, Instant};

@@ -1,6 +1,6 @@
 //! P-21: a call that waits inside the host for ever: for a clock, a FIFO, a command.
 //! Outcome: the call's own time ends the first, a FIFO is no file, the command's time ends the last; nothing is left behind.
-//! Switched off: with `call_ms` a thousand times as long (`bounded` in `call/mod.rs`) the first test did not come to its end in 45 s.
+//! Switched off: with `call_ms` a thousand times as long (`bounded` in `call/accepted.rs`) the first test did not come to its end in 45 s.
 
 use serde_json::json;
 use std::process::Command;

@@ -1,6 +1,6 @@
 //! P-22: a thousand calls of one plugin at one time, each waiting inside the host.
 //! Outcome: as many as are the plugin's share are answered, with no thread for each; further ones are `busy` at once, and others have room.
-//! Switched off: without the share (`sandbox/room.rs`) the further calls ran too and the test failed.
+//! Switched off: without the share (`engine/room.rs`) the further calls ran too and the test failed.
 
 use crate::process::threads;
 use serde_json::{Value, json};

@@ -13,10 +13,10 @@ fn entries(directory: &Path) -> Vec<PathBuf> {
 }
 
 /// A host function that took a store would be written here, or be asked for by an option of the bindings. What an author plays in tests is
-/// `sandbox/played.rs`: it has a store, as handles need one, and calls nothing in it.
+/// `trial/played.rs`: it has a store, as handles need one, and calls nothing in it.
 #[test]
 fn no_host_function_is_given_a_way_into_a_guest() {
-    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../host/core/src/capability");
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../host/guest/src/capability");
     let (mut read, mut waiting) = (0, entries(&directory));
     while let Some(file) = waiting.pop() {
         if file.is_dir() {

@@ -1,6 +1,6 @@
 //! P-26: a plugin uses capabilities that no policy granted.
 //! Outcome: each host function answers `denied`, and nothing has happened; granted later to other bytes, nothing is granted.
-//! Switched off: with the shell granted to all (`policy/mod.rs`) the command ran and two tests failed.
+//! Switched off: with the shell granted to all (`policy/lib.rs`) the command ran and two tests failed.
 
 use serde_json::json;
 use toolcrib_tests::{Siege, guest};

@@ -1,6 +1,6 @@
 //! P-31: memories and tables with 64-bit addresses.
 //! Outcome: the plugin is refused when it is first needed, and the reason names what is switched off.
-//! Switched off: with `wasm_memory64` on (`sandbox/engine.rs`) the plugin was taken and the test failed.
+//! Switched off: with `wasm_memory64` on (`engine/lib.rs`) the plugin was taken and the test failed.
 
 use serde_json::json;
 use toolcrib_tests::Preparation;

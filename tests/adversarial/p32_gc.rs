@@ -1,6 +1,6 @@
 //! P-32: types of the garbage collection proposal.
 //! Outcome: the plugin is refused when it is first needed, and the reason names what is switched off.
-//! Switched off: `wasm_gc(false)` (`sandbox/engine.rs`): `i31` was taken and the test failed; structs and arrays are compiled out of wasmtime.
+//! Switched off: `wasm_gc(false)` (`engine/lib.rs`): `i31` was taken and the test failed; structs and arrays are compiled out of wasmtime.
 
 use serde_json::json;
 use toolcrib_tests::Preparation;

@@ -1,6 +1,6 @@
 //! P-35: shared memory, atomics and further proposals that no plugin needs.
 //! Outcome: the plugin is refused when it is first needed, and the reason names what is switched off.
-//! Switched off: with tail calls and relaxed SIMD on (`sandbox/engine.rs`) these were taken and the test failed; threads are compiled out.
+//! Switched off: with tail calls and relaxed SIMD on (`engine/lib.rs`) these were taken and the test failed; threads are compiled out.
 
 use serde_json::json;
 use toolcrib_tests::Preparation;

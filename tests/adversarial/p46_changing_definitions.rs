@@ -1,6 +1,6 @@
 //! P-46: a plugin that says something else of itself each time it is asked.
 //! Outcome: it is asked once for its bytes; every host that shares the state, also one started later, shows what it said then. What it said when it was allowed is pinned: where it says something else, it is refused.
-//! Switched off: without the cache (`cached` in `sandbox/mod.rs`) each process heard something else and the first test failed; without the comparison in `Host::ready` (`host.rs`) the pinned plugin was called and the last one failed.
+//! Switched off: without the cache (`cached` in `sandbox/mod.rs`) each process heard something else and the first test failed; without the comparison in `Host::ready` (`tools/definitions.rs`) the pinned plugin was called and the last one failed.
 
 use serde_json::{Value, json};
 use toolcrib_tests::forge::liar;

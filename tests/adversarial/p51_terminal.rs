@@ -1,6 +1,6 @@
 //! P-51: control sequences in what a plugin says: results, notices, failures, events, prints, names, imports.
 //! Outcome: none reaches a reader; complete sequences go, lone controls show as pictures, the words stay.
-//! Switched off: without the sanitiser in `clean_output` and `clean_failure` (`call/mod.rs`) and in `Event::log` (`event.rs`) the first two tests failed.
+//! Switched off: without the sanitiser in `clean_output` and `clean_failure` (`call/outcome.rs`) and in `Event::log` (`event.rs`) the first two tests failed.
 
 use crate::events::watched;
 use crate::texts::{TRICKS, has_marks, odd_characters};

@@ -1,6 +1,6 @@
 //! P-55: a call that makes the host itself panic: in a person's answer, in the backend, in whoever watches.
 //! Outcome: that call alone fails as `internal`, with its one line in the audit trail; the next works.
-//! Switched off: without `catch_unwind` (`bounded` in `call/mod.rs`) no envelope came and the tests of the backend and of watchers failed; without the one in `close` that of the last event.
+//! Switched off: without `catch_unwind` (`bounded` in `call/accepted.rs`) no envelope came and the tests of the backend and of watchers failed; without the one in `close` that of the last event.
 
 use async_trait::async_trait;
 use serde_json::{Value, json};
@@ -8,11 +8,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use toolcrib::backend::local::Local;
 use toolcrib::backend::{Backend, Before, Entry, Facts, FileText, Input, Listing, Process, ProcessEvent, ProcessSpec};
+use toolcrib::backend::{Place, ReadPath, Resolved, Wanted, WritePath};
 use toolcrib::call::{Arguments, CallContext, Request};
 use toolcrib::envelope::{Envelope, Failure, Kind};
 use toolcrib::event::{Event, EventSink};
 use toolcrib::policy::approval::{Answer, ApprovalRequest, Approver};
-use toolcrib::policy::files::{Place, ReadPath, Resolved, Wanted, WritePath};
 use toolcrib_tests::TestHost;
 use toolcrib_tests::shell::harmless;
 

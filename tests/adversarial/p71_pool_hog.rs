@@ -1,6 +1,6 @@
 //! P-71: a plugin without any right takes all that the pool of instances has (8 memories a call), or all memory, with calls that wait.
 //! Outcome: it gets at most half of what others leave; its further calls are `busy` and say why, everybody else's are answered.
-//! Switched off: with a share of everything for every plugin (`fits` in `sandbox/room.rs`) calls of the other plugins were `busy` and the tests failed.
+//! Switched off: with a share of everything for every plugin (`fits` in `engine/room.rs`) calls of the other plugins were `busy` and the tests failed.
 
 use serde_json::{Value, json};
 use toolcrib_tests::forge::with_items;

@@ -1,6 +1,6 @@
 //! P-72: a result of fifty thousand empty parts: no text, and a place for each in every envelope.
 //! Outcome: `limit`; a part counts with what it costs to carry, not with its text alone.
-//! Switched off: with the bytes of the texts alone (`check_output` in `call/mod.rs`) the parts came through and both tests failed.
+//! Switched off: with the bytes of the texts alone (`check_output` in `call/outcome.rs`) the parts came through and both tests failed.
 
 use crate::process::peak_mib;
 use serde_json::json;

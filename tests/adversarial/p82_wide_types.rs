@@ -1,6 +1,6 @@
 //! P-82: components of another world whose types are small in the file and large when they are read, before anybody allows anything.
 //! Outcome: refused at start with a reason, or taken within bounds on schemas; the host keeps little of it, and does not look twice.
-//! Switched off: without `Copied` (`tools/foreign/exports.rs`) the first file took the host 1.9 GB and 4 s at each start.
+//! Switched off: without `Copied` (`foreign/exports.rs`) the first file took the host 1.9 GB and 4 s at each start.
 
 use crate::process::peak_mib;
 use serde_json::json;

@@ -1,6 +1,6 @@
 //! P-84: a component of another world that wants more of the web than it was granted, by `wasi:http`: odd parts of a URL, bodies without end, requests that outlive the call.
 //! Outcome: nothing goes to a host that was not granted, nothing leaves that is on no record, and what is held is bounded.
-//! Switched off: with `Held::take` (`capability/wasi/http.rs`) always true the first test failed; without `check_open` (`egress/mod.rs`) the second, by 2 requests of 100.
+//! Switched off: with `Held::take` (`capability/wasi/http.rs`) always true the first test failed; without `check_open` (`egress/lib.rs`) the second, by 2 requests of 100.
 
 use crate::process::peak_mib;
 use serde_json::{Value, json};

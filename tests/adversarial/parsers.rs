@@ -2,6 +2,8 @@
 //! Outcome: lines of `toolcrib run`, arguments, commands and settings are answered by kind.
 //! Switched off: the answer to a line that is no request (`cli/run.rs`, `parse`): the first test failed.
 
+use command::{Denylist, Script, Unparsable};
+use config::DEFAULT_TOML;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use std::fs::File;
@@ -10,9 +12,8 @@ use std::sync::LazyLock;
 use std::time::Duration;
 use tokio::runtime::Runtime;
 use toolcrib::call::Arguments;
-use toolcrib::config::{DEFAULT_TOML, Settings, Sources};
+use toolcrib::config::{Settings, Sources};
 use toolcrib::envelope::Kind;
-use toolcrib::policy::command::{Denylist, Script, Unparsable};
 use toolcrib_tests::{Program, TestHost, ended, is_long};
 
 fn cases(normally: u32) -> ProptestConfig {

@@ -32,7 +32,7 @@ fn said(output: &Output) -> String {
 /// A program with that plugin in its cache.
 fn warm() -> Program {
     let program = Program::new();
-    let (_, _, bytes, _) = BUILTINS.iter().find(|builtin| builtin.0 == "time").expect("it is built in");
+    let bytes = BUILTINS.iter().find(|builtin| builtin.name == "time").expect("it is built in").bytes;
     program.write("data/toolcrib/plugins/clock.wasm", bytes);
     let output = program.run(&CALL);
     assert_eq!(output.status.code(), Some(0), "{}", said(&output));

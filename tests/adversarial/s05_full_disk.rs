@@ -1,6 +1,6 @@
 //! S-05: the disk of the audit trail is full, or its user's quota (L-46), so that what happens next would be on no record; a line is torn in its middle.
 //! Outcome: a result says that its call is not on record, or with `audit.required` nothing happens; later lines are whole again.
-//! Switched off: with the errors of `append` in `audit/chain.rs` ignored the commands ran without a word, and the next line was glued to the torn one.
+//! Switched off: with the errors of `append` in `trail/chain.rs` ignored the commands ran without a word, and the next line was glued to the torn one.
 #![expect(clippy::disallowed_methods, reason = "the program runs where a small disk is mounted")]
 
 use serde_json::{Value, json};

@@ -1,6 +1,6 @@
 //! S-06: a command leaves a link, a second name or a FIFO where the host itself reads: texts of toolsets, usage pages, words of plugins, imports.
 //! Outcome: the host follows no link that a command could have made and shows no credential, with the same answer at each door, and waits for nothing.
-//! Switched off: with `HostReads::is_out_of_reach` (`policy/files/host.rs`) always `true` the notes, and without `Protected::refuse` the key, were shown.
+//! Switched off: with `HostReads::is_out_of_reach` (`policy/host_reads.rs`) always `true` the notes, and without `Protected::refuse` the key, were shown.
 
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use serde_json::{Value, json};

@@ -1,6 +1,6 @@
 //! text of a model stands where a program reads options: `-oProxyCommand=`, `--checkpoint-action=exec=`, `@file`.
 //! Outcome: a command is a script, a quoted word is one word, a path is a name; none of them is an option.
-//! Switched off: the `--` before the script (`backend/mod.rs`, `ProcessSpec::shell`): the first test failed.
+//! Switched off: the `--` before the script (`backend/lib.rs`, `ProcessSpec::shell`): the first test failed.
 
 use crate::exec::run;
 use serde_json::json;

@@ -1,6 +1,6 @@
 //! commands chained by the thousand, nested a thousand deep or a mebibyte long, to tire out the check of the denylist.
 //! Outcome: each is checked whole or `denied`; the check never becomes weaker, and its threads end.
-//! Switched off: the refusal of what cannot be parsed (`policy/command.rs`, `check`), and alone the count of its cost (`command/cost.rs`): each time the second test failed.
+//! Switched off: the refusal of what cannot be parsed (`command/lib.rs`, `check`), and alone the count of its cost (`command/cost.rs`): each time the second test failed.
 
 use crate::exec::run;
 use toolcrib_tests::shell::command;

@@ -1,6 +1,6 @@
 //! output without end: gigabytes, no newline, no text, on both streams, faster than anybody reads.
 //! Outcome: the command is followed to its end; the host's memory and what it keeps stay bounded.
-//! Switched off: the bound of a kept stream (`kept_output.rs`, `Kept::push`): the first test failed.
+//! Switched off: the bound of a kept stream (`output/lib.rs`, `Kept::push`): the first test failed.
 
 use toolcrib_tests::shell::command;
 use toolcrib_tests::{PATIENCE, Preparation, Program, eventually, is_long, memory_kib};

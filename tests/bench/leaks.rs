@@ -42,7 +42,7 @@ fn settings(secrets: usize, home: &Path) -> String {
 /// What a command prints: our own source, over and over.
 fn long() -> Vec<u8> {
     let mut text = Vec::new();
-    sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../host/core/src"), &mut text);
+    sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../host/policy/src"), &mut text);
     text.iter().copied().cycle().take(PRINTED_MIB << 20).collect()
 }
 

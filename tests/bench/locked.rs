@@ -2,6 +2,7 @@
 //! statements, and a call under it.
 
 use super::{pairs, quantile, quiet, ratio, row, time};
+use audit::verify::{Known, files, verify};
 use serde_json::json;
 use std::fmt::Write as _;
 use std::fs::{self, File};
@@ -10,7 +11,6 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 use toolcrib::audit::Audit;
-use toolcrib::audit::verify::{Known, files, verify};
 use toolcrib::config::{Settings, Sources};
 use toolcrib::dirs::Dirs;
 use toolcrib_tests::{Program, TestHost, guest};

@@ -6,7 +6,6 @@ use serde_json::{Value, json};
 use std::fmt::Write;
 use std::time::Duration;
 use toolcrib::config::Config;
-use toolcrib::store;
 use toolcrib_tests::{Program, Running, TestHost, resident_kib};
 
 const DOCUMENTS: usize = 100_000;

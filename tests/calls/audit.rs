@@ -290,7 +290,7 @@ async fn ended(host: &TestHost, batch: &Arc<Batch>, count: usize) -> Vec<BoxFutu
 #[tokio::test(flavor = "multi_thread")]
 async fn calls_that_are_recorded_together_wait_for_their_record() {
     let host = small_host();
-    let batch = Batch::of(&host.parts().0);
+    let batch = host.parts().0.batch();
     let mut calls = ended(&host, &batch, 3).await;
     let alone = outcomes(&host.audit()).len();
     assert!(calls.iter_mut().all(|call| call.now_or_never().is_none()), "one was answered before it was on record");
@@ -307,7 +307,7 @@ async fn calls_that_are_recorded_together_wait_for_their_record() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_call_that_does_something_is_recorded_by_itself() {
     let host = small_host();
-    let batch = Batch::of(&host.parts().0);
+    let batch = host.parts().0.batch();
     let context = host.parts().1.clone().batch(Some(batch.clone()));
     assert!(send(&host, &context, "run_shell", harmless("true")).await.outcome.is_ok());
     assert_eq!((batch.calls(), outcomes(&host.audit())), (0, vec!["ok"]));
@@ -316,7 +316,7 @@ async fn a_call_that_does_something_is_recorded_by_itself() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_record_that_cannot_be_made_is_told_with_each_of_its_calls() {
     let host = small_host();
-    let batch = Batch::of(&host.parts().0);
+    let batch = host.parts().0.batch();
     let calls = ended(&host, &batch, 2).await;
     let trail = host.dirs().audit();
     std::fs::remove_file(&trail).unwrap();
@@ -332,7 +332,7 @@ async fn a_record_that_cannot_be_made_is_told_with_each_of_its_calls() {
 #[tokio::test(flavor = "multi_thread")]
 async fn calls_that_nobody_waits_for_any_more_are_on_record() {
     let host = small_host();
-    let batch = Batch::of(&host.parts().0);
+    let batch = host.parts().0.batch();
     let calls = ended(&host, &batch, 2).await;
     let alone = outcomes(&host.audit()).len();
     drop(calls);

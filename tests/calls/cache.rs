@@ -8,7 +8,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use toolcrib::call::{Arguments, Request};
 use toolcrib::envelope::{Envelope, Kind};
-use toolcrib_builtins::BUILTINS;
+use toolcrib_builtins::{BUILTINS, Builtin};
 use toolcrib_tests::TestHost;
 
 /// The files of the cache with their bytes, but for the one that is of no component alone.
@@ -20,7 +20,7 @@ fn entries(host: &TestHost) -> BTreeMap<PathBuf, Vec<u8>> {
 
 /// Calls `time` as a program that is started again, and that does not know by itself what its plugins say.
 async fn time_again(host: &TestHost, set: &[&str]) -> Envelope {
-    let asked = BUILTINS.iter().map(|(name, sha256, bytes, _)| (*name, *sha256, *bytes, ""));
+    let asked = BUILTINS.iter().map(|builtin| Builtin { definitions: "", ..*builtin });
     let (again, context) = started_with(asked.collect::<Vec<_>>().leak(), host, set);
     again.call(Request { tool: "time".into(), arguments: Arguments::Json(json!({})) }, &context).await
 }
@@ -28,7 +28,7 @@ async fn time_again(host: &TestHost, set: &[&str]) -> Envelope {
 /// A host with nothing in its cache, and with a plugin that has to be asked what it offers: the built-in one of these bytes, whose words are
 /// known, is switched off.
 fn asking_host() -> TestHost {
-    let (_, _, bytes, _) = BUILTINS.iter().find(|builtin| builtin.0 == "time").unwrap();
+    let bytes = BUILTINS.iter().find(|builtin| builtin.name == "time").unwrap().bytes;
     cold_host().plugin_as("clock", bytes).set("plugin.time.enabled=false")
 }
 

@@ -11,7 +11,7 @@ use std::time::Duration;
 use toolcrib::call::session::Session;
 use toolcrib::call::{Arguments, CallContext, Request};
 use toolcrib::capability::Capability;
-use toolcrib::store::feed::{Attachment, Feed, Message, StepKind, WorkerStep};
+use toolcrib::records::{Attachment, Feed, Message, StepKind, WorkerStep};
 use toolcrib_tests::{TestHost, is_long};
 
 /// Cases, and steps of a case; all of it under `--long`.

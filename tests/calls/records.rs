@@ -8,7 +8,6 @@ use toolcrib::call::{Arguments, Request};
 use toolcrib::config::Config;
 use toolcrib::envelope::{Failure, Kind};
 use toolcrib::policy::approval::{ActionKind, Answer};
-use toolcrib::store;
 use toolcrib_tests::{Program, TestHost, is_long};
 
 fn keeper() -> TestHost {
@@ -330,7 +329,7 @@ async fn a_million_documents_are_kept_and_found() {
     }
     let file = host.work().join("export");
     std::fs::write(&file, &lines).expect("an export");
-    let limits = toolcrib::config::Store { items: 1_000_000, total_mib: 4096, ..Config::default().store };
+    let limits = config::Store { items: 1_000_000, total_mib: 4096, ..Config::default().store };
     let imported = store::import(&host.dirs(), &limits, &file, false).expect("it is imported");
     assert_eq!(imported.made, count as u64);
     let (mut after, mut seen) = (None, 0);

@@ -233,7 +233,8 @@ async fn toolsets_that_make_no_sense_are_told() {
         assert_eq!(open(&host, name, json!({})).map(|_| ()).expect_err("a failure").message, said);
     }
     let (host, context) = host.parts();
-    let odd = host.toolset("odd").expect("a toolset").odd(host.policy().config(), &context.tools);
+    let odd =
+        host.toolset("odd").expect("a toolset").odd(host.policy().config(), &|tool| context.tools.find_plugin(tool));
     assert_eq!(
         odd,
         [
@@ -257,7 +258,12 @@ async fn the_sets_that_are_shipped_can_be_used() {
         let policy = called.policy();
         for name in policy.config().toolset.keys() {
             let toolset = called.toolset(name).map_err(|failure| failure.message).expect("a toolset");
-            assert_eq!(toolset.odd(policy.config(), &context.tools), [""; 0], "{}", file.display());
+            assert_eq!(
+                toolset.odd(policy.config(), &|tool| context.tools.find_plugin(tool)),
+                [""; 0],
+                "{}",
+                file.display()
+            );
             let given: Map<String, Value> = toolset.needs().into_iter().map(|need| (need.into(), json!("x"))).collect();
             let session = Arc::new(Session::on(toolset, given).expect("a session"));
             session.turn(true).expect("a turn");

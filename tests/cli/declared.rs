@@ -1,8 +1,8 @@
 //! Declared programs on the command line: `program inspect`, and what `doctor`, `plugin list` and `policy explain` say of them.
 
+use backend::sealed::program_sha256;
 use serde_json::json;
 use std::fs;
-use toolcrib::backend::sealed::program_sha256;
 use toolcrib_tests::outcome::{NO_QUESTION, code, json_of, stderr, stdout, succeeded};
 use toolcrib_tests::{Program, on_path};
 

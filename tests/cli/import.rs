@@ -530,17 +530,16 @@ fn a_server_with_the_name_of_a_plugin_gets_another() {
     assert_eq!((exit, &envelope["result"]), (0, &"hello".into()), "{envelope}");
 }
 
-/// Comments would be lost.
 #[test]
-fn a_file_with_comments_is_not_rewritten() {
+fn comments_of_a_file_stay() {
     let program = Program::new();
     let before = format!("{{\n  // Mine.\n  \"servers\": {{ \"jotter\": {} }},\n}}\n", entry(json!({})));
     program.write("work/.vscode/mcp.json", &before);
-    let output = import(&program, &["--yes", "--rewrite"]);
-    assert!(code(&output) == 2 && stderr(&output).contains("has comments, which would be lost"), "{}", stderr(&output));
-    assert_eq!(fs::read_to_string(program.path("work/.vscode/mcp.json")).unwrap(), before);
-    assert!(fs::read_to_string(program.path(SETTINGS)).unwrap().contains("[upstream.jotter]"));
-    assert!(!program.path("work/.vscode/mcp.json.toolcrib-backup").exists());
+    succeeded(&import(&program, &["--yes", "--rewrite"]));
+    let after = fs::read_to_string(program.path("work/.vscode/mcp.json")).unwrap();
+    assert!(after.starts_with("{\n  // Mine.\n  \"servers\": {\n") && after.ends_with("  },\n}\n"), "{after}");
+    assert!(after.contains("\"toolcrib\"") && !after.contains("jotter"), "{after}");
+    assert_eq!(fs::read_to_string(program.path("work/.vscode/mcp.json.toolcrib-backup")).unwrap(), before);
 }
 
 /// A client's default and the text behind it can make such words together.

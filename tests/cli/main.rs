@@ -7,6 +7,7 @@ mod calls;
 mod cases;
 mod completions;
 mod config;
+mod crates;
 mod declared;
 mod doctor;
 mod documents;

@@ -245,7 +245,7 @@ fn what_is_closed_to_reading_is_explained_by_its_classes_and_its_bounds() {
         "{reads:?}"
     );
     let closed = reads.iter().find(|clause| clause[1] == "denied").expect("a clause");
-    for class in toolcrib::policy::files::CREDENTIALS {
+    for class in file_access::CREDENTIALS {
         assert!(closed[2].contains(class.what), "{closed:?}");
     }
 }

@@ -174,6 +174,10 @@ fn every_tool_is_shown_with_why_it_is_not_offered() {
     assert_eq!(plain["time"], Value::Null);
     assert!(plain["file_list"].as_str().expect("a reason").contains("one of the family `files`"), "{plain:?}");
     assert!(plain["capture-pane"].as_str().expect("a reason").contains("no managed panes here"), "{plain:?}");
+    assert_eq!(reasons(&["--set", "tools.offer=[\"files\"]"])["file_list"], Value::Null);
+    let odd = tools(&["--set", "tools.offer=[\"filez\"]"]);
+    let said = stderr(&odd);
+    assert!(code(&odd) == 2 && said.contains("there is no family of tools `filez`: there is files, exec,"), "{said}");
     let worker = reasons(&["--toolset", "worker", "--bind", "file=there"]);
     assert!(worker.keys().eq(plain.keys()), "{worker:?}");
     assert_eq!(worker["read_file"], Value::Null);

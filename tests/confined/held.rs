@@ -1,6 +1,6 @@
 //! What a command makes that acts by itself is taken out at once, and held until a person says yes. C-15, C-25, C-26.
 //!
-//! Which names these are is `policy/files/later.rs`. Whether one is there for a moment is `held_watch.rs`.
+//! Which names these are is `access/later.rs`. Whether one is there for a moment is `held_watch.rs`.
 
 mod answers;
 mod changes;
@@ -16,13 +16,13 @@ mod without_host;
 
 use crate::git::{git, repository};
 use crate::rig::{BOTH, Rig, Via, program, word};
+use file_access::{Acting, LATER};
 use serde_json::{Value, json};
 use std::fs::{self, Permissions};
 use std::hash::{BuildHasher, RandomState};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::time::Duration;
-use toolcrib::policy::files::{Acting, LATER};
 use toolcrib_tests::client::request;
 use toolcrib_tests::shell::{command, declared, waiting, with};
 use toolcrib_tests::{PATIENCE, Program, eventually, is_long};

@@ -1,12 +1,12 @@
 //! The record of a locked machine: what stands in it, where it is, and that nobody gets round it.
 
 use crate::rig::{Locked, word_count};
+use config::project_sha256;
+use policy::vetting::documents::Document;
 use serde_json::{Value, json};
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use toolcrib::config::project_sha256;
-use toolcrib::policy::vetting::documents::Document;
 use toolcrib_tests::outcome::{code, json_of, stderr, stdout, succeeded};
 use toolcrib_tests::shell::harmless;
 use toolcrib_tests::{Program, digest, eventually, is_long};

@@ -43,7 +43,7 @@ fn what_nobody_vetted_is_not_there() {
 fn what_only_computes_is_not_there_either() {
     let policy = format!("{NONE}builtin = []\n");
     let locked = Locked::by(&[&policy]);
-    let (_, _, bytes, _) = BUILTINS.iter().find(|builtin| builtin.0 == "time").unwrap();
+    let bytes = BUILTINS.iter().find(|builtin| builtin.name == "time").unwrap().bytes;
     locked.program.write("data/toolcrib/plugins/time.wasm", bytes);
     assert_eq!(locked.tools(), Vec::<String>::new());
     refused(&locked, &["time"], "builtin_off", "it is not among the built-in plugins that the policy lists", 2);

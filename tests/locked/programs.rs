@@ -2,10 +2,10 @@
 
 use crate::rig::{Locked, word_count};
 use crate::signed::Deployment;
+use backend::sealed::program_sha256;
 use serde_json::{Value, json};
 use std::fs;
 use std::path::PathBuf;
-use toolcrib::backend::sealed::program_sha256;
 use toolcrib_tests::outcome::stderr;
 use toolcrib_tests::{digest, guest, on_path, skip};
 

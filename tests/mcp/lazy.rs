@@ -2,8 +2,8 @@
 
 use crate::rig::Home;
 use crate::traces::outcomes;
+use search::{Index, Searched};
 use serde_json::{Value, json};
-use toolcrib::tools::search::{Index, Searched};
 use toolcrib_serve::mcp::lazy::definitions;
 use toolcrib_tests::http::{Server, home};
 use toolcrib_tests::mcp::{Client, ERAS, Era, decides, envelope, failure};

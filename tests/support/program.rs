@@ -3,11 +3,11 @@
 
 use crate::canary::{self, Sandbox};
 use crate::{Client, Running, compiled, reuse_code, without_terminal};
+use backend::sealed::program_sha256;
 use serde_json::Value;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
-use toolcrib::backend::sealed::program_sha256;
 use toolcrib::workspace::Workspace;
 
 /// Numbers of system calls, for [`Program::failing`].
@@ -172,7 +172,7 @@ impl Program {
     /// The name of the default session of a workspace, a path below its directory.
     #[must_use]
     pub fn session_in(&self, workspace: &str) -> String {
-        toolcrib::tmux::default_session("agent", &Workspace::find(&self.path(workspace), &self.path("home")))
+        tmux::default_session("agent", &Workspace::find(&self.path(workspace), &self.path("home")))
     }
 
     /// A path below its directory: `home`, `work`, `config`, `state`, `data`.

@@ -8,7 +8,7 @@ use toolcrib::call::Arguments;
 use toolcrib::config::Config;
 use toolcrib::envelope::Kind;
 use toolcrib::tools::provider::Component;
-use toolcrib_builtins::{BUILTINS, SOURCES};
+use toolcrib_builtins::{BUILTINS, Builtin, SOURCES};
 use toolcrib_tests::{Program, TestHost, plugin_source};
 
 const GUESTS: [&str; 2] = ["shell_echo", "word_count"];
@@ -100,19 +100,25 @@ fn the_tools_their_arguments_and_capabilities() {
 
 #[test]
 fn every_crate_below_plugins_is_built_in_and_nothing_else() {
-    let built_in: BTreeSet<String> = BUILTINS.iter().map(|(name, ..)| (*name).to_owned()).collect();
+    let built_in: BTreeSet<String> = BUILTINS.iter().map(|builtin| builtin.name.to_owned()).collect();
     assert_eq!(directories("../plugins"), built_in);
     let registry = plugin_source(BUILTINS, &[], &[]).load();
     assert!(registry.refused().is_empty(), "{:?}", registry.refused());
 }
 
 /// So that none has to be compiled to be listed. `TOOLCRIB_UPDATE=1` writes it anew; what is built after that has it.
+#[test]
+fn each_family_of_the_settings_is_one_of_plugins() {
+    let said: BTreeSet<&str> = BUILTINS.iter().filter_map(|builtin| builtin.family).collect();
+    assert_eq!(said, config::FAMILIES.into_iter().collect());
+}
+
 #[tokio::test]
 async fn what_is_written_of_built_in_tools_is_what_they_say() {
     let is_update = std::env::var_os("TOOLCRIB_UPDATE").is_some();
     let (test, files) = (TestHost::new(), tempfile::tempdir().expect("a directory"));
     let (host, context) = test.parts();
-    for ((name, _, bytes, built), (_, sources)) in BUILTINS.iter().zip(SOURCES) {
+    for (Builtin { name, bytes, definitions: built, .. }, (_, sources)) in BUILTINS.iter().zip(SOURCES) {
         let file = files.path().join(format!("{name}.wasm"));
         std::fs::write(&file, bytes).expect("a component");
         // A file has to be asked.

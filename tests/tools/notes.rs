@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use toolcrib::call::session::Session;
 use toolcrib::envelope::Kind;
-use toolcrib::store::Shown;
+use toolcrib::records::Shown;
 use toolcrib_tests::{Program, TestHost};
 
 fn host() -> TestHost {

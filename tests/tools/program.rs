@@ -1,10 +1,10 @@
 //! Declared programs as tools, and in the hands of plugins. The numbers are those of the cases of agents whose tools are programs.
 
+use backend::sealed::program_sha256;
 use serde_json::{Value, json};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use toolcrib::backend::sealed::program_sha256;
 use toolcrib::envelope::{Failure, Kind};
 use toolcrib::policy::approval::Answer;
 use toolcrib_tests::processes::{sleeping, unique_seconds};

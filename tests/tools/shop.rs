@@ -212,7 +212,7 @@ fn composed() -> Vec<u8> {
     graph.encode(EncodeOptions::default()).expect("a component")
 }
 
-/// Each of them has a memory, and texts are copied from one to the other. Switched off: with `wasm_multi_memory(false)` (`sandbox/engine.rs`)
+/// Each of them has a memory, and texts are copied from one to the other. Switched off: with `wasm_multi_memory(false)` (`engine/lib.rs`)
 /// wasmtime panicked over its own adapter; the plugin was refused with these words, and this test failed.
 #[test]
 fn composed_components_are_one_plugin() {

@@ -6,9 +6,10 @@ use std::net::TcpListener;
 use std::time::{Duration, Instant};
 use toolcrib::config::UpstreamSection;
 use toolcrib::envelope::Kind;
-use toolcrib::upstream::{Accepted, differences};
+use toolcrib::upstream::Accepted;
 use toolcrib_tests::processes::running;
 use toolcrib_tests::write_program;
+use upstream::differences;
 
 #[tokio::test]
 async fn a_look_shows_what_a_server_offers_and_writes_nothing() {

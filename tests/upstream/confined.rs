@@ -166,8 +166,7 @@ async fn a_secret_reaches_the_server_and_nobody_else() {
     assert!(!host.audit().iter().any(|line| line.to_string().contains(secret)));
     // One that would tell it to models in what it offers is not accepted.
     let section = toolcrib::config::UpstreamSection {
-        variables: [("TOKEN".to_owned(), toolcrib::config::Template::value("${secret:NOTES}").expect("a value"))]
-            .into(),
+        variables: [("TOKEN".to_owned(), config::Template::value("${secret:NOTES}").expect("a value"))].into(),
         ..section("babbles", &[])
     };
     let failure = crate::rig::look(&host, &section).await.map(drop).expect_err("it says its secret");

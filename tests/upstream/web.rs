@@ -1,19 +1,20 @@
 //! Servers over HTTP: what goes to them and what does not, answers of all kinds, sessions, streams that break off, and servers that lie.
 
 use crate::rig::{NAME, call, connected, echoed, host, look, of, offered, set, turned, wait_for};
+use config::Template;
 use serde_json::{Value, json};
 use std::os::unix::fs::PermissionsExt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use toolcrib::call::{Arguments, Request};
-use toolcrib::config::{Template, UpstreamSection};
+use toolcrib::config::UpstreamSection;
 use toolcrib::envelope::{Failure, Kind};
 use toolcrib::event::Event;
 use toolcrib::policy::approval::Answer;
-use toolcrib::upstream::offered_as;
 use toolcrib_tests::certificate::Authority;
 use toolcrib_tests::{Jotter, TestHost, names, names_by, resident_kib};
+use upstream::offered_as;
 
 /// What a server is told to speak the older era, and the newer one.
 const ERAS: [&str; 2] = ["", "newer"];

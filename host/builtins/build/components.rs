@@ -8,7 +8,7 @@ const TARGET: &str = "wasm32-wasip2";
 const PROFILE: &str = "component";
 
 /// Rust gives a guest a stack of 1 MiB, below its data. A call touches little of it, but so far from the data that a place of the pool could
-/// not keep those pages, and each call would have to be given them anew (`sandbox/engine.rs`). A stack that overflows ends the call either
+/// not keep those pages, and each call would have to be given them anew (`engine/lib.rs`). A stack that overflows ends the call either
 /// way: below it is nothing.
 const STACK: &str = "-Clink-arg=-zstack-size=131072";
 

@@ -8,6 +8,7 @@ use super::outside::Outside;
 use super::screen::{Table, print_json};
 use super::setup::{dirs, usage};
 use super::terminal::Terminal;
+use base::text::sanitize;
 use serde_json::json;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -15,7 +16,6 @@ use toolcrib::backend::local::Local;
 use toolcrib::envelope::{Failure, Kind};
 use toolcrib::policy::approval::OpenQuestion;
 use toolcrib::policy::approval::{self, ApprovalRequest, Approver};
-use toolcrib::text::sanitize;
 
 #[derive(clap::Args)]
 #[command(

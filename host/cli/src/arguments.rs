@@ -1,6 +1,7 @@
 //! A call's arguments on the command line: one JSON object, `-` for one on stdin, or key=value pairs.
 
 use super::setup::{Setup, usage};
+use base::text::sanitize;
 use serde_json::map::Entry;
 use serde_json::{Map, Value};
 use std::sync::Arc;
@@ -8,7 +9,6 @@ use tokio::io::AsyncReadExt;
 use tokio_util::sync::CancellationToken;
 use toolcrib::call::{ARGUMENTS_BYTES, Arguments};
 use toolcrib::envelope::Failure;
-use toolcrib::text::sanitize;
 use toolcrib::tools::definition::Tool;
 
 /// Arguments, and the hint to give when they turn out not to be valid.
@@ -64,7 +64,7 @@ fn offer(tool: &Tool, word: &str) -> Option<String> {
     if sanitize::line(word) != word {
         return None;
     }
-    Some(format!("did you mean `{}`?", toolcrib::text::shell_quote::readable(&pair)))
+    Some(format!("did you mean `{}`?", base::text::shell_quote::readable(&pair)))
 }
 
 /// Reads stdin, one byte more than `most` at most.

@@ -3,16 +3,17 @@
 use super::screen::{Page, Table};
 use super::setup::{dirs, load, sources, usage};
 use super::{Global, print, print_json};
+use ::audit::verify::{Fault, Known, Whole, files, verify};
+use ::audit::{Beside, Head};
+use base::text::sanitize;
 use serde_json::{Value, json};
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, SystemTime};
-use toolcrib::audit::verify::{Fault, Known, Whole, files, verify};
-use toolcrib::audit::{Audit, Beside, Head};
+use toolcrib::audit::Audit;
 use toolcrib::envelope::{Failure, Kind};
-use toolcrib::text::sanitize;
 
 /// How often `tail --follow` looks for new lines.
 const LOOK: Duration = Duration::from_millis(250);

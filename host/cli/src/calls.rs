@@ -6,6 +6,10 @@
 
 use super::screen::{Table, print_json};
 use super::setup::{Setup, dirs, usage};
+use base::disk::{OwnDir, told};
+use base::envelope::duration;
+use base::text::id::random_id;
+use base::text::sanitize;
 use futures_util::future::join_all;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -23,12 +27,9 @@ use toolcrib::Host;
 use toolcrib::call::CallContext;
 use toolcrib::call::running::RunningCall;
 use toolcrib::dirs::Dirs;
-use toolcrib::disk::{OwnDir, told};
-use toolcrib::envelope::{Failure, Kind, duration};
+use toolcrib::envelope::{Failure, Kind};
 use toolcrib::policy::approval;
 use toolcrib::policy::approval::OpenQuestion;
-use toolcrib::text::id::random_id;
-use toolcrib::text::sanitize;
 
 /// Most single calls are over by then.
 const SOON: Duration = Duration::from_millis(200);

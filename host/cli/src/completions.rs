@@ -2,6 +2,7 @@
 
 use super::setup::{dirs, load, plugin_directories, sources};
 use super::{Cli, Global, print_bytes};
+use ::policy::in_force::InForce;
 use clap::{CommandFactory, FromArgMatches, ValueEnum};
 use clap_complete::env::Shells;
 use clap_complete::{CompleteEnv, CompletionCandidate, Shell};
@@ -9,7 +10,6 @@ use std::ffi::OsStr;
 use std::process::ExitCode;
 use std::sync::Arc;
 use toolcrib::envelope::{Failure, Kind};
-use toolcrib::policy::in_force::InForce;
 use toolcrib::tools::source::PluginSource;
 use toolcrib_builtins::BUILTINS;
 

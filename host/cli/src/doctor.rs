@@ -6,15 +6,17 @@ use super::screen::print_json;
 use super::sections::strays;
 use super::setup::Setup;
 use super::upstream::problem;
+use backend::cell::can_bound_memory;
+use backend::finish;
+use base::disk::{OwnDir, told};
 use std::ffi::OsStr;
 use std::io;
 use std::path::Path;
 use std::process::ExitCode;
-use toolcrib::backend::cell::can_bound_memory;
-use toolcrib::backend::{Finished, ProcessSpec, finish};
-use toolcrib::disk::{OwnDir, told};
+use tmux::Version;
+use toolcrib::backend::{Finished, ProcessSpec};
 use toolcrib::envelope::Failure;
-use toolcrib::tmux::{Panes, Version};
+use toolcrib::tmux::Panes;
 use toolcrib::tools::provider::program_faults;
 
 /// What is written to the state directory to see whether that works, and its length.
@@ -158,7 +160,7 @@ async fn plugins(report: &mut Report, setup: &Setup) {
         match setup.host.toolset(name) {
             Err(failure) => report.fault("toolset", &failure),
             Ok(toolset) => {
-                let odd = toolset.odd(config.config(), &setup.context.tools);
+                let odd = toolset.odd(config.config(), &|tool| setup.context.tools.find_plugin(tool));
                 odd.iter().for_each(|text| report.line(Verdict::Note, "toolset", text));
             }
         }
@@ -252,7 +254,7 @@ async fn mail(report: &mut Report, setup: &Setup) {
     let offered = setup.host.offered(&setup.context).await;
     let tools: Vec<_> = offered.tools.iter().map(|tool| tool.definition().name.as_str()).collect();
     let policy = setup.host.policy();
-    if let Some(why) = toolcrib::toolset::leak(policy.config(), &setup.context.tools, &tools) {
+    if let Some(why) = ::policy::toolset::leak(policy.config(), &|tool| setup.context.tools.find_plugin(tool), &tools) {
         report.line(Verdict::Note, "mail", format!("what is offered without a toolset {why}"));
     }
 }

@@ -3,12 +3,12 @@
 use super::print;
 use super::screen::{Table, print_json};
 use super::setup::{cannot, dirs, usage};
+use ::policy::held::{Held, Shelf};
+use base::text::sanitize;
 use serde_json::json;
 use std::process::ExitCode;
 use std::time::{Duration, UNIX_EPOCH};
 use toolcrib::envelope::{Failure, Kind};
-use toolcrib::policy::held::{Held, Shelf};
-use toolcrib::text::sanitize;
 
 #[derive(clap::Subcommand)]
 pub(super) enum Arguments {

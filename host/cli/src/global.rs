@@ -2,12 +2,12 @@
 
 use super::choice;
 use super::setup;
+use ::config::FAMILIES;
 use clap::builder::PossibleValuesParser;
 use clap::{ArgMatches, Args, FromArgMatches, Subcommand};
 use std::path::PathBuf;
 use toolcrib::backend::container::Engine;
 use toolcrib::envelope::Failure;
-use toolcrib::tools::families;
 
 // No doc comment: clap would show it as the own words of every subcommand.
 #[derive(Args, Clone, Default)]
@@ -25,7 +25,7 @@ pub(crate) struct Global {
     #[arg(long, value_name = "KEY=VALUE")]
     pub(crate) set: Vec<String>,
     /// Family of tools to list besides those that always are; overrides the setting tools.offer (repeatable)
-    #[arg(long, value_name = "FAMILY", value_parser = PossibleValuesParser::new(families()))]
+    #[arg(long, value_name = "FAMILY", value_parser = PossibleValuesParser::new(FAMILIES))]
     pub(crate) offer: Vec<String>,
     /// Run commands in this managed tmux session; without a value, in the agent's default one
     #[arg(long, value_name = "SESSION", num_args = 0..=1, require_equals = true, default_missing_value = "", conflicts_with = "no_tmux")]

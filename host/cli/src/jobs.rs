@@ -5,13 +5,14 @@ use super::records::{short, time};
 use super::screen::{Table, print, print_json};
 use super::setup::{Setup, usage};
 use super::{Global, INTERRUPTED, calls, choice, notice};
+use base::envelope::duration;
 use serde_json::json;
 use std::io::Write;
 use std::process::ExitCode;
 use std::time::Duration;
 use tokio::sync::watch;
 use toolcrib::call::CallContext;
-use toolcrib::envelope::{Failure, duration};
+use toolcrib::envelope::Failure;
 use toolcrib::jobs::{JobShown, JobState, JobsLook, JobsRunning};
 use toolcrib_serve::{Catalog, Notices};
 

@@ -226,7 +226,7 @@ fn main() -> ExitCode {
 
 /// The child's side of compiling: no settings, no threads, plain words on stderr.
 fn compile(limits: &Compile) -> ExitCode {
-    match toolcrib::sandbox::compile::serve(limits.cpu_ms, limits.memory_mib) {
+    match guest::sandbox::compile::serve(limits.cpu_ms, limits.memory_mib) {
         Ok(()) => ExitCode::SUCCESS,
         Err(fault) => {
             eprintln!("{fault}");

@@ -4,7 +4,6 @@ use async_trait::async_trait;
 use std::sync::Arc;
 use toolcrib::backend::Backend;
 use toolcrib::policy::approval::{Answer, ApprovalRequest, Approver};
-use toolcrib::tmux;
 
 /// Passes questions on to `approver`, unless the terminal is a managed pane.
 pub(super) struct Outside {

@@ -3,14 +3,15 @@
 use super::screen::{Table, print_json};
 use super::setup::{Setup, usage};
 use super::{Global, PanesAt, notice};
+use base::text::shell_quote;
 use serde_json::json;
 use std::io::{self, IsTerminal};
 use std::process::ExitCode;
 use std::sync::Arc;
+use tmux::{Found, FoundPane};
 use toolcrib::backend::local;
 use toolcrib::envelope::{Failure, Kind};
-use toolcrib::text::shell_quote;
-use toolcrib::tmux::{Found, FoundPane, Tmux};
+use toolcrib::tmux::Tmux;
 
 #[derive(clap::Args)]
 pub(super) struct Attach {

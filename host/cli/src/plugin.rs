@@ -22,6 +22,9 @@ mod wit;
 use super::screen::{BOLD, Page, Table};
 use super::setup::{Setup, usage};
 use super::{Global, print, print_json};
+use ::policy::lock::Code;
+use base::disk::{OwnDir, told};
+use base::text::names::is_name;
 use serde_json::json;
 use std::ffi::OsStr;
 use std::io;
@@ -29,10 +32,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use toolcrib::capability::{AllowOption, Capability};
-use toolcrib::disk::{OwnDir, told};
 use toolcrib::envelope::{Failure, Kind};
-use toolcrib::policy::lock::Code;
-use toolcrib::text::names::is_name;
 use toolcrib::tools::manifest::Manifest;
 use toolcrib::tools::provider::{Component, Refused};
 use toolcrib::tools::words_file;
@@ -259,7 +259,7 @@ fn inspect(setup: &Setup, file: &Path, as_json: bool) -> Result<ExitCode, Failur
         "capabilities": capabilities,
         "imports": component.manifest().imports,
         "left_out": left_out,
-        "may": explained.iter().map(toolcrib::policy::explain::Clause::to_json).collect::<Vec<_>>(),
+        "may": explained.iter().map(::policy::explain::Clause::to_json).collect::<Vec<_>>(),
     }))
 }
 

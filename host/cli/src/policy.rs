@@ -6,13 +6,13 @@ mod install;
 use super::screen::{BOLD, Page, Table};
 use super::setup::Setup;
 use super::{Global, completions, print_json};
+use ::policy::explain::Clause;
+use ::policy::lock::{Code, Step};
 use checked::Checked;
 use clap_complete::ArgValueCompleter;
 use serde_json::json;
 use std::process::ExitCode;
 use toolcrib::envelope::Failure;
-use toolcrib::policy::explain::Clause;
-use toolcrib::policy::lock::{Code, Step};
 
 #[derive(clap::Subcommand)]
 pub(super) enum Arguments {

@@ -2,9 +2,9 @@
 //!
 //! Commands are given an environment of their own (`backend/environment.rs`), but could read this program's where the kernel shows it.
 
+use ::config::TOKEN_VARIABLE;
 use std::ffi::OsString;
 use toolcrib::backend::local::leave_no_core;
-use toolcrib::config::TOKEN_VARIABLE;
 
 /// Secrets that were taken out of the environment.
 pub(super) struct Secrets {

@@ -2,15 +2,15 @@
 
 use super::setup::{usage, working_directory};
 use super::{print, print_json};
+use backend::sealed::program_sha256;
+use base::text::names::is_name;
+use base::text::sanitize;
 use serde_json::{Value, json};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use toml::Table;
-use toolcrib::backend::sealed::program_sha256;
 use toolcrib::envelope::Failure;
-use toolcrib::text::names::is_name;
-use toolcrib::text::sanitize;
 
 /// What images of programs say of themselves, by the names that OpenOtters has for it.
 const ANNOTATION: &str = "vnd.openotters.bin.";

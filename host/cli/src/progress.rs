@@ -3,6 +3,7 @@
 use super::terminal::Terminal;
 use anstyle::{AnsiColor, Style};
 use async_trait::async_trait;
+use base::text::sanitize;
 use indicatif::{ProgressBar, ProgressStyle};
 use parking_lot::Mutex;
 use std::io::{self, IsTerminal, Write};
@@ -10,7 +11,6 @@ use std::sync::Arc;
 use std::time::Duration;
 use toolcrib::event::{Compiling, Event, EventSink, Level};
 use toolcrib::policy::approval::{Answer, ApprovalRequest, Approver};
-use toolcrib::text::sanitize;
 
 const SPINNER: &str = "{spinner} {wide_msg} {prefix} {elapsed}";
 const BAR: &str = "{bar:20} {pos}/{len} {wide_msg} {elapsed}";

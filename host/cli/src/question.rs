@@ -4,8 +4,8 @@
 
 use anstream::adapter::strip_str;
 use anstyle::{AnsiColor, Style};
+use base::text::columns;
 use toolcrib::policy::approval::{ApprovalRequest, Mark, Risk};
-use toolcrib::text::columns;
 
 /// What is between label and text.
 const BAR: &str = " │ ";

@@ -14,7 +14,7 @@ use std::process::ExitCode;
 use std::time::{Duration, UNIX_EPOCH};
 use toolcrib::call::{Arguments, Request};
 use toolcrib::envelope::{Failure, Output};
-use toolcrib::store::{Document, Look};
+use toolcrib::records::{Document, Look};
 
 /// The plugin of memories, and its collections.
 const MEMORY: &str = "memory";

@@ -2,9 +2,9 @@
 
 use super::screen::Page;
 use anstyle::AnsiColor;
+use base::text::sanitize;
 use serde_json::{Value, json};
 use toolcrib::envelope::Failure;
-use toolcrib::text::sanitize;
 
 /// The column in which a finding begins, after its verdict and its subject.
 const FINDING: usize = 26;

@@ -6,6 +6,7 @@ use super::call::cancel_on_signal;
 use super::setup::Setup;
 use super::{Global, INTERRUPTED, calls, choice, jobs, notice};
 use async_trait::async_trait;
+use base::text::lines::next_line;
 use line::{Asked, Asking, Faulty, LINE_BYTES, Open, Turn, parse};
 use parking_lot::Mutex;
 use serde::Serialize;
@@ -26,9 +27,8 @@ use toolcrib::embedder::{Embedder, EmbedderEvent, End, KindPattern, Link};
 use toolcrib::envelope::{Envelope, Failure, Kind, Output};
 use toolcrib::event::{Event, EventSink, NoEvents};
 use toolcrib::formats::{Format, Strictness};
-use toolcrib::store::Shown;
-use toolcrib::store::feed::Feed;
-use toolcrib::text::lines::next_line;
+use toolcrib::records::Feed;
+use toolcrib::records::Shown;
 use toolcrib_serve::{Catalog, Notices};
 
 /// Lines that wait for a slow reader. Answers wait for room; events beyond it are dropped.

@@ -4,10 +4,11 @@ use super::records::{short, time};
 use super::screen::{Table, print, print_json};
 use super::setup::Setup;
 use super::{Global, notice};
+use base::envelope::duration;
 use serde_json::json;
 use std::process::ExitCode;
 use std::time::Duration;
-use toolcrib::envelope::{Failure, duration};
+use toolcrib::envelope::Failure;
 use toolcrib::schedules::{Came, ScheduleShown, SchedulesLook};
 
 #[derive(clap::Args)]

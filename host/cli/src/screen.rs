@@ -1,6 +1,7 @@
 //! The only module of the command line that writes: it cleans every text, so only our own styles are control sequences.
 
 use anstyle::{AnsiColor, Style};
+use base::text::sanitize;
 use comfy_table::{Cell, Color, ColumnConstraint, ContentArrangement, Table as Columns, Width, presets};
 use serde_json::Value;
 use std::borrow::Cow;
@@ -11,7 +12,6 @@ use std::process::ExitCode;
 use textwrap::Options;
 use textwrap::core::display_width;
 use toolcrib::envelope::{Failure, Kind};
-use toolcrib::text::sanitize;
 
 pub(super) const BOLD: Style = Style::new().bold();
 /// Columns between two columns of a table.

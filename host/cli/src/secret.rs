@@ -6,18 +6,20 @@ use super::screen::{Table, print_json};
 use super::settings_file::{SECRET, SettingsFile};
 use super::setup::{dirs, load, sources, usage};
 use super::{Global, notice, print, terminal};
+use ::config::{HostPattern, SecretSection};
+use base::disk::{OwnDir, told};
+use base::text::names::is_name;
+use base::text::sanitize;
+use secrets::{MOST_BYTES, check_value};
 use serde_json::json;
 use std::ffi::OsStr;
 use std::io::{self, IsTerminal, Read};
 use std::process::ExitCode;
 use toolcrib::audit::Audit;
-use toolcrib::config::{Config, HostPattern, SecretSection, Settings, Sources};
+use toolcrib::config::{Config, Settings, Sources};
 use toolcrib::dirs::Dirs;
-use toolcrib::disk::{OwnDir, told};
 use toolcrib::envelope::{Failure, Kind};
-use toolcrib::secrets::{MOST_BYTES, Secrets, check_value};
-use toolcrib::text::names::is_name;
-use toolcrib::text::sanitize;
+use toolcrib::secrets::Secrets;
 
 /// Where values are kept, below the directory of the settings.
 const KEPT: &str = "secrets";
@@ -164,12 +166,12 @@ fn list(sources: &Sources, dirs: &Dirs, as_json: bool) -> Result<ExitCode, Failu
 
 /// What settings let have a secret: plugins by name, commands, and mail accounts by their sections.
 fn users(config: &Config, name: &str) -> Vec<String> {
-    let has_it = |headers: &std::collections::BTreeMap<_, toolcrib::config::Template>| {
+    let has_it = |headers: &std::collections::BTreeMap<_, ::config::Template>| {
         headers.values().any(|template| template.secrets().any(|secret| secret == name))
     };
     let plugins = config.plugin.iter().filter(|(_, section)| section.http.headers.as_ref().is_some_and(has_it));
     let commands = config.tools.shell_secrets.iter().any(|secret| secret == name).then(|| "commands".to_owned());
-    let has_account = |(account, section): (&String, &toolcrib::config::MailSection)| {
+    let has_account = |(account, section): (&String, &::config::MailSection)| {
         section.secrets().any(|secret| secret == name).then(|| format!("mail.{account}"))
     };
     let accounts = config.mail.iter().filter_map(has_account);

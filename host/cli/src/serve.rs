@@ -3,6 +3,7 @@
 use super::call::cancel_on_signal;
 use super::setup::{Setup, constant, usage, working_directory};
 use super::{Global, INTERRUPTED, calls, jobs, notice};
+use ::config::TOKEN_VARIABLE;
 use serde_json::Value;
 use std::ffi::OsString;
 use std::io::{ErrorKind, Write};
@@ -13,7 +14,6 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use toolcrib::backend::local::Local;
-use toolcrib::config::TOKEN_VARIABLE;
 use toolcrib::dirs::Dirs;
 use toolcrib::envelope::{Failure, Kind};
 use toolcrib::jobs::JobsRunning;

@@ -1,6 +1,7 @@
 //! The user's settings as a text to edit: one section is written or removed, all else in the file stays as it is, comments too.
 
 use super::setup::{cannot, usage};
+use base::paths::canonical;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::io;
@@ -8,7 +9,6 @@ use std::path::{Path, PathBuf};
 use toml_edit::{DocumentMut, Item, Table, TableLike, Value};
 use toolcrib::config::Sources;
 use toolcrib::envelope::Failure;
-use toolcrib::policy::files::canonical;
 
 /// The tables whose entries are sections of a name.
 pub(super) const PLUGIN: &str = "plugin";
@@ -113,7 +113,7 @@ impl SettingsFile {
     }
 
     fn save(&self) -> Result<(), Failure> {
-        toolcrib::dirs::replace(&self.path, self.document.to_string().as_bytes()).map_err(|error| {
+        base::dirs::replace(&self.path, self.document.to_string().as_bytes()).map_err(|error| {
             cannot(&self.path, &error).hint("let this user write it, or name another file with `--config`")
         })
     }

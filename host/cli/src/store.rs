@@ -3,11 +3,11 @@
 use super::screen::Table;
 use super::setup::{Setup, usage, working_directory};
 use super::{Global, notice, print, print_json};
+use ::store::{self, Checked, Embedded, Imported};
 use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use toolcrib::envelope::Failure;
-use toolcrib::store::{self, Checked, Embedded, Imported};
 
 #[derive(clap::Subcommand)]
 pub(super) enum Arguments {

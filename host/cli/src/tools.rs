@@ -3,6 +3,7 @@
 use super::screen::{BOLD, Page, Table};
 use super::setup::{Setup, constant, usage};
 use super::{Global, choice, completions, notice, print_json};
+use base::text::sanitize;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap_complete::ArgValueCompleter;
 use comfy_table::Color;
@@ -13,7 +14,6 @@ use toolcrib::Host;
 use toolcrib::call::CallContext;
 use toolcrib::envelope::Failure;
 use toolcrib::formats::{self, Strictness};
-use toolcrib::text::sanitize;
 use toolcrib::tools::AllTools;
 use toolcrib::tools::definition::{Tool, signature};
 

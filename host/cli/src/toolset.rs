@@ -7,7 +7,12 @@ use super::Global;
 use super::print;
 use super::program::{Found, on_path};
 use super::setup::{Setup, usage, working_directory};
+use ::config::is_agent_variable;
+use ::policy::host_reads::HostReads;
 use agentfile::{Fault, Instruction, Word};
+use backend::sealed::program_sha256;
+use base::text::names::{is_name, nearest};
+use base::text::sanitize;
 use rustix::fs::{Mode, OFlags};
 use std::collections::BTreeMap;
 use std::fs;
@@ -15,12 +20,8 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use toml::{Table, Value};
-use toolcrib::backend::sealed::program_sha256;
-use toolcrib::config::is_agent_variable;
 use toolcrib::envelope::Failure;
-use toolcrib::policy::files::HostReads;
-use toolcrib::text::names::is_name;
-use toolcrib::text::sanitize;
+use toolcrib::tools::manifest::Manifest;
 
 #[derive(clap::Subcommand)]
 pub(super) enum Arguments {
@@ -34,39 +35,8 @@ pub(super) enum Arguments {
     },
 }
 
-/// The tools that OpenOtters' runtime has itself, each a capability.
-const CAPABILITIES: [&str; 30] = [
-    "agent_create",
-    "agent_create_from_source",
-    "agent_delete",
-    "agent_delete_any",
-    "agent_exec",
-    "agent_exec_any",
-    "agent_info",
-    "agent_info_any",
-    "agent_list",
-    "agent_list_all",
-    "bin_list",
-    "context_list",
-    "context_show",
-    "env_list",
-    "image_list",
-    "job_cancel",
-    "job_list",
-    "job_status",
-    "job_submit",
-    "job_wait",
-    "job_watch",
-    "model_list",
-    "mount_list",
-    "note_delete",
-    "note_list",
-    "note_pin",
-    "note_save",
-    "note_show",
-    "note_unpin",
-    "self_reload",
-];
+/// The families of the tools that OpenOtters' runtime has itself, each tool a capability.
+const CAPABILITIES: [&str; 4] = ["fleet", "introspect", "jobs", "notes"];
 /// Variables that the runtime sets itself.
 const RESERVED: [&str; 7] =
     ["HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_DATA_HOME", "TMPDIR", "LANG", "OTTERS_AGENT_ROOT"];
@@ -188,18 +158,20 @@ impl Import {
         Ok(())
     }
 
-    /// A tool of the runtime's own, by either way of writing it.
+    /// A tool of the runtime's own, by either way of writing it: Toolcrib has each under the same name.
     fn capability(&mut self, name: &str, setup: &Setup) -> Result<(), String> {
         let tool = name.replace('-', "_");
-        if !CAPABILITIES.contains(&tool.as_str()) {
-            let near = CAPABILITIES.iter().map(|known| (strsim::jaro_winkler(&tool, known), known));
-            let near = near.max_by(|one, other| one.0.total_cmp(&other.0)).filter(|(likeness, _)| *likeness > 0.8);
-            let meant = near.map(|(_, known)| format!(", did you mean `{known}`?")).unwrap_or_default();
-            return Err(format!("there is no capability `{}`{meant}", name.escape_debug()));
-        }
-        match setup.context.tools.plugin_of(&tool) {
-            Ok(_) => self.tool(&tool),
-            Err(_) => self.leave_out(format!("CAPABILITY {name}: this Toolcrib has no tool `{tool}`")),
+        let tools = &setup.context.tools;
+        let is_capability = |plugin: &Manifest| plugin.family.is_some_and(|family| CAPABILITIES.contains(&family));
+        match tools.plugin_of(&tool) {
+            Ok(plugin) if is_capability(plugin) => self.tool(&tool),
+            Ok(_) | Err(_) => {
+                let of_runtime = tools.plugins().chain(tools.barred()).filter(|plugin| is_capability(plugin));
+                let meant = nearest(&tool, of_runtime.flat_map(|plugin| &plugin.tools).map(String::as_str))
+                    .map(|known| format!(", did you mean `{known}`?"))
+                    .unwrap_or_default();
+                return Err(format!("there is no capability `{}`{meant}", name.escape_debug()));
+            }
         }
         Ok(())
     }

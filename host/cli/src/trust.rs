@@ -2,17 +2,17 @@
 
 use super::setup::{PROJECT_SETTINGS, dirs, load, project_settings, sources, usage, working_directory};
 use super::{Global, notice, print};
+use ::config::project_sha256;
+use base::disk::{OwnDir, told};
+use base::paths::canonical;
+use base::text::sanitize;
 use serde::{Deserialize, Serialize};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use toolcrib::audit::Audit;
-use toolcrib::config::project_sha256;
 use toolcrib::dirs::Dirs;
-use toolcrib::disk::{OwnDir, told};
 use toolcrib::envelope::{Failure, Kind};
-use toolcrib::policy::files::canonical;
-use toolcrib::text::sanitize;
 
 /// What the user has accepted, in the state directory.
 const TRUSTED: &str = "trusted.toml";

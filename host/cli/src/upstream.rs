@@ -15,12 +15,13 @@ use super::settings_file::{SettingsFile, UPSTREAM};
 use super::setup::{Setup, usage};
 use super::terminal::confirm;
 use super::{Global, print, print_json};
+use ::config::upstream_name_fault;
+use base::text::sanitize;
 use serde_json::{Value, json};
 use std::path::Path;
 use std::process::ExitCode;
-use toolcrib::config::{UpstreamSection, upstream_name_fault};
+use toolcrib::config::UpstreamSection;
 use toolcrib::envelope::Failure;
-use toolcrib::text::sanitize;
 use toolcrib::upstream::Accepted;
 
 #[derive(clap::Subcommand)]

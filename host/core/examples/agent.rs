@@ -19,8 +19,8 @@ use toolcrib::config::{Settings, Sources};
 use toolcrib::dirs::Dirs;
 use toolcrib::embedder::{Embedder, EmbedderEvent, End, KindPattern};
 use toolcrib::policy::approval::{Answer, ApprovalRequest, Approver};
+use toolcrib::records::{Feed, Message, StepKind, WorkerStep};
 use toolcrib::sandbox::Compiler;
-use toolcrib::store::feed::{Feed, Message, StepKind, WorkerStep};
 use toolcrib_builtins::BUILTINS;
 
 /// Which process has which tools. A session is opened with the channel or worker that it is for: events carry that name,

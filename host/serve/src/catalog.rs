@@ -1,12 +1,12 @@
 //! The current tools: read again when a plugin's file appears, changes or disappears. Calls in flight keep the tools they began with.
 
 use crate::notices::Notices;
+use base::disk::OwnDir;
 use notify::{Event, RecommendedWatcher, RecursiveMode, Watcher};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{mpsc, watch};
 use tokio::time::timeout;
-use toolcrib::disk::OwnDir;
 use toolcrib::tools::registry::Registry;
 use toolcrib::tools::source::PluginSource;
 

@@ -5,6 +5,7 @@
 
 use crate::Notices;
 use async_trait::async_trait;
+use base::text::lines::next_line;
 use parking_lot::RwLock;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -23,8 +24,7 @@ use toolcrib::backend::{Backend, ProcessEvent, ProcessSpec};
 use toolcrib::call::CallContext;
 use toolcrib::embedder::{AnswerLine, Embedder, EmbedderEvent, End, KindPattern, Link};
 use toolcrib::envelope::Failure;
-use toolcrib::store::feed::Feed;
-use toolcrib::text::lines::next_line;
+use toolcrib::records::Feed;
 
 /// How long a line may be, in bytes.
 const LINE_BYTES: usize = 4 << 20;

@@ -149,6 +149,16 @@ fn what_a_repository_of_a_command_had_is_held_by_another_host() {
     assert!(done >= 2, "git checked out of {done} of them");
 }
 
+/// Git has of a link where it leads to: those are the bytes of a file as well.
+#[test]
+fn a_link_is_not_the_file_that_was_there() {
+    for via in BOTH {
+        let mut rig = Rig::of(two_branches(via), &[]);
+        let result = rig.result("mkdir only-other; ln -s other only-other/.envrc");
+        assert_held(&rig, "only-other/.envrc", &result["notices"].to_string(), &format!("{via:?}"));
+    }
+}
+
 /// What the repository had elsewhere, or what another repository had, is new at this place.
 #[test]
 fn what_was_at_another_place_is_held() {

@@ -18,7 +18,8 @@ use toolcrib::dirs::Dirs;
 use toolcrib::envelope::Failure;
 use toolcrib::policy::approval::{Answer, ApprovalRequest, Approver};
 use toolcrib::sandbox::Compiler;
-use toolcrib::upstream::{Accepted, AcceptedTool, Look, offered_as};
+use toolcrib::upstream::{Accepted, AcceptedTool, Look};
+use upstream::offered_as;
 
 /// What the server is called.
 const NAME: &str = "suite";

@@ -9,6 +9,7 @@ use super::super::setup::{Setup, cannot, usage};
 use super::super::{Global, print};
 use super::project::Project;
 use super::{between, open, rewrite};
+use base::text::sanitize;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use similar::TextDiff;
@@ -22,7 +23,6 @@ use toolcrib::call::{Arguments, Request};
 use toolcrib::capability::Capability;
 use toolcrib::envelope::{Envelope, Failure, Kind};
 use toolcrib::sandbox::trial::{Capabilities, Line, Played, Recorder, Trial};
-use toolcrib::text::sanitize;
 use toolcrib::tools::provider::Component;
 use toolcrib::tools::registry::Registry;
 

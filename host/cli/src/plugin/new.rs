@@ -6,12 +6,12 @@ use super::authors::{SDK, template};
 use super::project::Lang;
 use super::toolchain;
 use super::wit::{files as contract, write_all};
+use base::text::shell_quote;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use toolcrib::capability::Capability;
 use toolcrib::envelope::Failure;
-use toolcrib::text::shell_quote;
 use toolcrib_builtins::BUILTINS;
 
 /// Stands for the plugin's name in a template.
@@ -106,7 +106,7 @@ fn name_of(directory: &Path) -> Result<&str, Failure> {
             "use 1 to {NAME_CHARS} characters: words of a-z and 0-9 that begin with a letter, with `_` between, such as `word_count`"
         )));
     }
-    if BUILTINS.iter().any(|(file, ..)| Path::new(file).file_stem().is_some_and(|stem| stem == name)) {
+    if BUILTINS.iter().any(|builtin| builtin.name == name) {
         return Err(
             usage(format!("`{name}` is the name of a plugin that came with Toolcrib")).hint("choose another name")
         );

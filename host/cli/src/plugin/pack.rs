@@ -3,10 +3,10 @@
 use super::super::print;
 use super::super::setup::{Setup, usage};
 use super::wit;
+use base::dirs::replace;
 use std::fs::Metadata;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use toolcrib::dirs::replace;
 use toolcrib::envelope::{Failure, Kind};
 use wasi_preview1_component_adapter_provider::{
     WASI_SNAPSHOT_PREVIEW1_ADAPTER_NAME as ADAPTER, WASI_SNAPSHOT_PREVIEW1_REACTOR_ADAPTER as ADAPTER_BYTES,

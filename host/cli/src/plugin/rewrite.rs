@@ -1,10 +1,10 @@
 //! Writes into `cases.toml` what came of its cases, and leaves all else there as it is.
 
 use super::super::setup::{cannot, usage};
+use base::dirs::replace;
 use serde_json::{Map, Value, json};
 use std::path::Path;
 use toml_edit::{DocumentMut, Item, Table};
-use toolcrib::dirs::replace;
 use toolcrib::envelope::Failure;
 use toolcrib::sandbox::trial::Line;
 

@@ -3,10 +3,11 @@
 use super::super::print_json;
 use super::super::report::{Report, Verdict};
 use super::project::{FILE, Lang, Project};
+use backend::finish;
 use std::ffi::OsString;
 use std::path::Path;
 use std::process::ExitCode;
-use toolcrib::backend::{Finished, finish, local};
+use toolcrib::backend::{Finished, local};
 use toolcrib::envelope::Failure;
 
 /// The target that Rust's components are built for.

@@ -6,11 +6,11 @@ use super::super::{print, print_json};
 use super::add::{Hosts, check, from, next, remember, unread};
 use super::changes::{Change, changed, definitions, lines};
 use super::{asked_rights, no_plugin, open, own_directory, record, refuse_builtin, unavailable};
+use ::config::PluginSection;
+use base::text::names::is_name;
 use serde_json::json;
 use std::process::ExitCode;
-use toolcrib::config::PluginSection;
 use toolcrib::envelope::{Failure, Kind};
-use toolcrib::text::names::is_name;
 use toolcrib::tools::fetch::{Digest, Source, Wanted};
 use toolcrib::tools::manifest::Manifest;
 

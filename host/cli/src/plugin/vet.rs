@@ -5,6 +5,8 @@ use super::super::setup::{Setup, cannot, usage};
 use super::super::{print, print_json};
 use super::changes::{Change, changed, definitions, lines};
 use super::open;
+use ::policy::vetting::documents::{Document, Statement};
+use base::dirs::replace;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use minisign::{PublicKey, SecretKey, SecretKeyBox};
@@ -16,9 +18,7 @@ use std::process::ExitCode;
 use std::str::FromStr;
 use std::time::{Duration, SystemTime};
 use toml_edit::{Array, ArrayOfTables, Datetime, DocumentMut, Item, Table, value};
-use toolcrib::dirs::replace;
 use toolcrib::envelope::Failure;
-use toolcrib::policy::vetting::documents::{Document, Statement};
 use toolcrib::tools::manifest::Manifest;
 
 #[derive(clap::Args)]
@@ -308,12 +308,12 @@ pub(super) async fn verify(setup: &Setup, file: &Path, as_json: bool) -> Result<
     if !policy.is_locked() {
         return Err(usage("no policy has a lock, so nothing decides").hint("name one with `--policy FILE`"));
     }
-    let vetted = policy.check_locks(&plugin)?;
+    let unbarred = policy.check_locks(&plugin)?;
     let definitions = setup.host.definitions_of(component, &setup.context).await?;
     policy.admit_definitions(&plugin, &definitions)?;
-    let rows: Vec<_> = vetted.iter().flatten().collect();
+    let rows: Vec<_> = unbarred.vetted().collect();
     if as_json {
-        let row = |vetted: &&std::sync::Arc<toolcrib::policy::vetting::Vetted>| json!({ "version": vetted.statement.said.version, "sequence": vetted.statement.said.sequence, "signers": vetted.signers, "expires": vetted.expires() });
+        let row = |vetted: &&std::sync::Arc<::policy::vetting::Vetted>| json!({ "version": vetted.statement.said.version, "sequence": vetted.statement.said.sequence, "signers": vetted.signers, "expires": vetted.expires() });
         return print_json(
             &json!({ "name": plugin.name(), "sha256": plugin.sha256(), "admitted": true, "statements": rows.iter().map(row).collect::<Vec<_>>() }),
         );

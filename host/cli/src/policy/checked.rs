@@ -3,11 +3,11 @@
 use super::super::screen::Page;
 use super::super::setup::Setup;
 use super::code;
+use ::policy::lock::Code;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use toolcrib::envelope::Failure;
-use toolcrib::policy::lock::Code;
 use toolcrib::tools::manifest::Manifest;
 use toolcrib::tools::provider::Refused;
 

@@ -4,6 +4,9 @@ use super::super::screen::Page;
 use super::super::setup::{SYSTEM_POLICY, Setup, cannot};
 use super::super::{Global, print, print_json};
 use super::checked::Checked;
+use ::policy::vetting::documents::Document;
+use ::policy::vetting::succession::{Successor, read_policy, successor, wants_signatures};
+use base::dirs::publish;
 use rustix::fs::OFlags;
 use serde_json::json;
 use std::fs::{File, TryLockError};
@@ -12,10 +15,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
-use toolcrib::dirs::publish;
 use toolcrib::envelope::Failure;
-use toolcrib::policy::vetting::documents::Document;
-use toolcrib::policy::vetting::succession::{Successor, read_policy, successor, wants_signatures};
 
 /// How long another program is waited for that writes the policy, and how often it is looked for.
 const OTHERS: Duration = Duration::from_secs(10);

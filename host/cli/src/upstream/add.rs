@@ -6,14 +6,15 @@ use super::super::screen::Page;
 use super::super::settings_file::SettingsFile;
 use super::super::setup::{Setup, cannot, usage};
 use super::{Proposal, words};
+use ::config::{HostPattern, Template, upstream_name_fault};
+use base::paths::canonical;
+use base::text::sanitize;
 use serde_json::json;
 use std::path::{Component, Path, PathBuf};
 use std::process::ExitCode;
 use toml::Table;
-use toolcrib::config::{HostPattern, Template, UpstreamConfirm, UpstreamSection, upstream_name_fault};
+use toolcrib::config::{UpstreamConfirm, UpstreamSection};
 use toolcrib::envelope::{Failure, Kind};
-use toolcrib::policy::files::canonical;
-use toolcrib::text::sanitize;
 use toolcrib::upstream::Look;
 
 /// Where the system's own files are, which every server sees.

@@ -7,7 +7,6 @@
 mod clients;
 mod draft;
 mod fields;
-mod jsonc;
 mod looks;
 mod packages;
 mod read;
@@ -24,6 +23,8 @@ use super::super::setup::{Setup, cannot, usage, working_directory};
 use super::super::terminal;
 use super::super::{Global, print, print_json, report};
 use super::{add, asked};
+use ::config::{HostPattern, SecretSection};
+use base::text::sanitize;
 use clients::{Client, Places};
 use read::Entry;
 use rewrite::Taken;
@@ -32,9 +33,7 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use toolcrib::config::{HostPattern, SecretSection};
 use toolcrib::envelope::{Failure, Kind};
-use toolcrib::text::sanitize;
 use toolcrib::upstream::Look;
 
 #[derive(clap::Args)]

@@ -5,11 +5,13 @@ use super::super::screen::{BOLD, Page};
 use super::super::settings_file::SettingsFile;
 use super::super::setup::{Setup, usage};
 use super::{Proposal, section, words};
+use ::config::upstream_name_fault;
+use ::upstream::differences;
 use serde_json::{Value, json};
 use std::process::ExitCode;
-use toolcrib::config::{UpstreamSection, upstream_name_fault};
+use toolcrib::config::UpstreamSection;
 use toolcrib::envelope::Failure;
-use toolcrib::upstream::{Accepted, AcceptedTool, Look, differences};
+use toolcrib::upstream::{Accepted, AcceptedTool, Look};
 
 #[derive(clap::Args)]
 pub(in super::super) struct Review {

@@ -2,10 +2,10 @@
 //! stands behind a bar, and shows hidden characters by their code points.
 
 use super::super::screen::{BOLD, Page};
+use base::text::names::is_name;
+use base::text::sanitize;
 use serde_json::{Map, Value, json};
 use toolcrib::config::UpstreamSection;
-use toolcrib::text::names::is_name;
-use toolcrib::text::sanitize;
 use toolcrib::tools::definition::signature;
 use toolcrib::upstream::{Accepted, AcceptedKind, AcceptedTool, Look};
 

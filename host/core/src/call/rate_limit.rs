@@ -1,8 +1,8 @@
 //! How many calls a caller may make in a time.
 
-use crate::call::Principal;
-use crate::config::Remedies;
-use crate::envelope::{Failure, duration};
+use base::envelope::{Failure, duration};
+use base::principal::Principal;
+use config::Remedies;
 use governor::clock::{Clock, DefaultClock};
 use governor::{DefaultKeyedRateLimiter, Quota, RateLimiter};
 use std::num::NonZeroU32;
@@ -51,7 +51,7 @@ impl Rates {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::envelope::Kind;
+    use base::envelope::Kind;
 
     #[test]
     fn each_caller_has_a_minute_of_calls_at_once_and_no_more() {

@@ -1,8 +1,8 @@
 //! The calls that run in one host: who asked for what, since when, and how to end them.
 
 use super::Principal;
-use super::scope::Scope;
 use parking_lot::Mutex;
+use policy::scope::Scope;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::Arc;

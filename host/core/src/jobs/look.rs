@@ -1,20 +1,21 @@
 //! What callers and operators see of jobs, and how they end them.
 
 use super::Jobs;
-use super::engine::{Heard, Piece, Query, Settled, Stream, settle};
-use super::job::{Held, JobState, Progress};
 use super::run::outcome_of;
 use crate::Host;
 use crate::call::CallContext;
-use crate::call::scope::Scope;
-use crate::call::session::Session;
-use crate::envelope::Failure;
-use crate::policy::jobs::JobsGrant;
-use crate::text::sanitize;
+use base::envelope::Failure;
+use base::text::sanitize;
 use futures_util::future::BoxFuture;
+use guest::later::{Text, View};
+use policy::jobs::JobsGrant;
+use policy::scope::Scope;
+use policy::session::Session;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
+use store::engine::{Heard, Piece, Query, Settled, Stream, settle};
+use store::job::{Held, JobState, Progress};
 
 /// How long the end of what a cancelled job runs is waited for.
 const STOPPING: Duration = Duration::from_secs(5);
@@ -22,25 +23,6 @@ const STOPPING: Duration = Duration::from_secs(5);
 const MOST: u32 = 1000;
 /// Bytes of a stream that are read at once.
 const PIECE: usize = 1 << 20;
-
-/// A piece of what a job printed, from `start` on.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub(crate) struct Text {
-    pub(crate) text: String,
-    pub(crate) start: u64,
-    /// Where the next piece begins.
-    pub(crate) end: u64,
-    pub(crate) total: u64,
-}
-
-/// A job, with what is shown of its output.
-#[derive(Clone, Debug)]
-pub(crate) struct View {
-    pub(crate) held: Held,
-    pub(crate) stdout: Text,
-    pub(crate) stderr: Text,
-    pub(crate) outcome: Option<String>,
-}
 
 /// How much of a job is shown.
 #[derive(Clone, Copy, Debug)]
@@ -51,17 +33,15 @@ enum Shown {
     Row(u32),
 }
 
-impl Text {
-    /// As much of a piece as is whole characters.
-    fn of(Piece { bytes, total }: Piece, start: u64) -> Self {
-        // The last character may come in the next piece.
-        let whole = match std::str::from_utf8(&bytes) {
-            Err(error) if error.error_len().is_none() => error.valid_up_to(),
-            Ok(_) | Err(_) => bytes.len(),
-        };
-        let text = String::from_utf8_lossy(&bytes[..whole]).into_owned();
-        Self { text, start, end: start + whole as u64, total }
-    }
+/// As much of a piece as is whole characters.
+fn text_of(Piece { bytes, total }: Piece, start: u64) -> Text {
+    // The last character may come in the next piece.
+    let whole = match std::str::from_utf8(&bytes) {
+        Err(error) if error.error_len().is_none() => error.valid_up_to(),
+        Ok(_) | Err(_) => bytes.len(),
+    };
+    let text = String::from_utf8_lossy(&bytes[..whole]).into_owned();
+    Text { text, start, end: start + whole as u64, total }
 }
 
 impl Jobs {
@@ -199,7 +179,7 @@ impl Jobs {
     }
 
     async fn see_to(&self, held: Held) -> Result<Held, Failure> {
-        crate::backend::local::end_call(&held.call()).await;
+        backend::local::end_call(&held.call()).await;
         let lost = super::worker::lost(&held, "its worker has ended", self.engine().now_ms());
         let now = match settle(self.engine(), &held, lost).await? {
             Settled::Won(held) | Settled::Lost(Some(held)) => held,
@@ -306,7 +286,7 @@ impl Jobs {
         // Room for the character that may be cut at the end.
         let most = most.clamp(char::MAX.len_utf8(), PIECE);
         let piece = self.engine().piece(&spec.id, progress.epoch, stream, start, most).await?;
-        Ok(Text::of(piece, start))
+        Ok(text_of(piece, start))
     }
 }
 

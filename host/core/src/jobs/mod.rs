@@ -1,44 +1,47 @@
 //! Jobs: calls that outlive their caller. A program that stays runs them by the one call path; this is what keeps, runs and shows them.
 //!
-//! - `job.rs` is what a job is, `engine.rs` what keeps it; in SQLite, `store/jobs.rs` does;
-//! - `submit.rs` has a call admitted that is to be a job, by a `rehearsal.rs` of it;
+//! - what a job is, and what keeps it, is in the crate `store`;
+//! - `submit.rs` has a call admitted that is to be a job, by a rehearsal of it (`policy/purpose.rs`);
 //! - `worker.rs` is the protocol by which workers take, run and lose jobs, `run.rs` one of them run by a host, `output.rs` what it says;
 //! - `look.rs` is what callers and operators see of jobs, and how they end them.
 //!
 //! `../schedules/` submits some at set times.
 
-pub(crate) mod engine;
-pub(crate) mod job;
 mod look;
 mod output;
-pub(crate) mod rehearsal;
 mod run;
 mod submit;
 #[cfg(test)]
 pub(crate) mod tests;
 pub(crate) mod worker;
 
-pub use job::JobState;
 pub use look::{JobShown, JobsLook, JobsPage};
-pub(crate) use look::{Text, View};
-pub(crate) use submit::{Rehearsed, Wanted, check_given, identity};
+pub use store::job::JobState;
+pub(crate) use submit::{Rehearsed, Submission, check_given, identity};
 
 use crate::Host;
 use crate::call::CallContext;
-use crate::config::{self, Config};
-use crate::envelope::{Failure, Kind};
 use crate::schedules::FIRED;
 use crate::schedules::firing::{Scheduler, Times};
-use crate::store::Store;
-use crate::store::jobs::LocalJobs;
 use crate::tools::registry::Registry;
-use engine::{Engine, Keeping};
+use base::envelope::{Failure, Kind};
+use config::{self, Config};
 use futures_util::future::BoxFuture;
+use guest::later::{Change, Later, Page, Planned, View, Wanted};
+use guest::reach::Reach;
 use parking_lot::RwLock;
+use policy::jobs::JobsGrant;
+use policy::schedules::SchedulesGrant;
+use policy::scope::Scope;
 use run::OfHost;
 use sha2::{Digest, Sha256};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
+use store::Store;
+use store::calendar::Listed;
+use store::engine::{Engine, Keeping, Lanes, Query};
+use store::queue::LocalJobs;
+use store::schedule::{Course, Kept, Schedule};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use worker::{Rules, Worker};
@@ -71,26 +74,6 @@ pub(crate) struct Door {
     pub(crate) context: CallContext,
     pub(crate) tools: ToolsNow,
     pub(crate) lanes: Lanes,
-}
-
-/// By which programs something can be run.
-#[derive(Clone, Debug)]
-pub(crate) struct Lanes {
-    /// Calls: by those that act at the same place by the same settings.
-    pub(crate) calls: String,
-    /// Events: by those at the same place whose embedder takes them.
-    pub(crate) events: String,
-}
-
-impl Lanes {
-    pub(crate) fn of(&self, is_event: bool) -> &str {
-        if is_event { &self.events } else { &self.calls }
-    }
-
-    /// Tells one place from all others.
-    pub(crate) fn place(&self) -> &str {
-        &self.events
-    }
 }
 
 impl Door {
@@ -236,6 +219,113 @@ impl Jobs {
     /// Whether anything was ever kept.
     pub(crate) fn is_there(&self) -> bool {
         self.engine.is_there()
+    }
+}
+
+impl Later for Jobs {
+    fn submit<'a>(
+        &'a self,
+        wanted: Wanted,
+        grant: &'a JobsGrant,
+        scope: &'a Scope,
+    ) -> BoxFuture<'a, Result<String, Failure>> {
+        Box::pin(Self::submit(self, wanted, grant, scope))
+    }
+
+    fn tools(&self, grant: &JobsGrant, scope: &Scope) -> Result<Vec<String>, Failure> {
+        Self::tools(self, grant, scope)
+    }
+
+    fn get<'a>(
+        &'a self,
+        id: &'a str,
+        head: u32,
+        grant: &'a JobsGrant,
+        scope: &'a Scope,
+    ) -> BoxFuture<'a, Result<View, Failure>> {
+        Box::pin(Self::get(self, id, head, grant, scope))
+    }
+
+    fn wait<'a>(
+        &'a self,
+        id: &'a str,
+        at_most: Duration,
+        with_call: bool,
+        head: u32,
+        grant: &'a JobsGrant,
+        scope: &'a Scope,
+    ) -> BoxFuture<'a, Result<View, Failure>> {
+        Box::pin(Self::wait(self, id, at_most, with_call, head, grant, scope))
+    }
+
+    fn follow<'a>(
+        &'a self,
+        id: &'a str,
+        starts: [u64; 2],
+        most: usize,
+        at_most: Duration,
+        grant: &'a JobsGrant,
+        scope: &'a Scope,
+    ) -> BoxFuture<'a, Result<View, Failure>> {
+        Box::pin(Self::follow(self, id, starts, most, at_most, grant, scope))
+    }
+
+    fn cancel<'a>(
+        &'a self,
+        id: &'a str,
+        grant: &'a JobsGrant,
+        scope: &'a Scope,
+    ) -> BoxFuture<'a, Result<View, Failure>> {
+        Box::pin(Self::cancel(self, id, grant, scope))
+    }
+
+    fn list<'a>(
+        &'a self,
+        query: Query,
+        grant: &'a JobsGrant,
+        scope: &'a Scope,
+    ) -> BoxFuture<'a, Result<Page, Failure>> {
+        Box::pin(Self::list(self, query, grant, scope))
+    }
+
+    fn save<'a>(
+        &'a self,
+        planned: Planned,
+        grant: &'a SchedulesGrant,
+        scope: &'a Reach,
+    ) -> BoxFuture<'a, Result<Kept, Failure>> {
+        Box::pin(Self::save(self, planned, grant, scope))
+    }
+
+    fn schedules_of<'a>(
+        &'a self,
+        grant: &'a SchedulesGrant,
+        scope: &'a Reach,
+    ) -> BoxFuture<'a, Result<Listed, Failure>> {
+        Box::pin(Self::schedules_of(self, grant, scope))
+    }
+
+    fn waits(&self, schedule: &Schedule, course: &Course) -> Option<String> {
+        Self::waits(self, schedule, course)
+    }
+
+    fn remove<'a>(
+        &'a self,
+        id: &'a str,
+        grant: &'a SchedulesGrant,
+        scope: &'a Reach,
+    ) -> BoxFuture<'a, Result<(), Failure>> {
+        Box::pin(Self::remove(self, id, grant, scope))
+    }
+
+    fn change<'a>(
+        &'a self,
+        id: &'a str,
+        change: Change,
+        grant: &'a SchedulesGrant,
+        scope: &'a Reach,
+    ) -> BoxFuture<'a, Result<Kept, Failure>> {
+        Box::pin(Self::change(self, id, change, grant, scope))
     }
 }
 

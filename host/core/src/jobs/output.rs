@@ -3,12 +3,12 @@
 //! Nothing is dropped for a slow disk: what waits is bounded, as the output is. Beyond its bound the end is kept, so that the last lines are
 //! there.
 
-use super::engine::{Engine, Stream};
-use crate::event::{Event, EventSink};
 use parking_lot::Mutex;
+use policy::event::{Event, EventSink};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
+use store::engine::{Engine, Stream};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 

@@ -1,26 +1,26 @@
 //! Running a job: a call like any other, of the session that submitted it, with nobody there.
 
 use super::Door;
-use super::engine::{Engine, Stream};
-use super::job::{Fired, Held, JobState, Spec};
 use super::output::Spool;
-use super::rehearsal::{AtSubmission, JobCall, Purpose};
 use super::submit::{check_unattended, identity};
 use super::worker::{Outcome, Runner};
 use crate::Host;
-use crate::backend::local;
-use crate::call::session::Session;
 use crate::call::{Arguments, CallContext, Request};
-use crate::capability::embedder::Scheduled;
-use crate::embedder::NoEmbedder;
-use crate::envelope::{Envelope, Failure, Kind, Output};
 use crate::schedules::ScheduleState;
-use crate::schedules::schedule::MISSED;
 use crate::tools::registry::Registry;
+use backend::local;
+use base::envelope::{Envelope, Failure, Kind, Output};
+use embedder::NoEmbedder;
 use futures_util::future::BoxFuture;
+use guest::capability::embedder::Scheduled;
+use policy::purpose::{AtSubmission, JobCall, Purpose};
+use policy::session::Session;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
+use store::engine::{Engine, Stream};
+use store::job::{Fired, Held, JobState, Spec};
+use store::schedule::MISSED;
 use tokio_util::sync::CancellationToken;
 
 /// Runs the jobs of one host.
@@ -47,12 +47,12 @@ impl Runner for OfHost {
                 let context = self.context(&host, job, output, cancel)?;
                 let Spec { tool, arguments, .. } = &job.spec;
                 let request = Request { tool: tool.clone(), arguments: Arguments::Text(arguments.clone()) };
-                Ok((host.call(request, &context).await, context.purpose))
+                Ok((host.call(request, &context).await, context.event))
             };
             match ran.await {
                 Err(failure) => ended(&Envelope::new(Err::<Output, Failure>(failure))),
                 // What was certainly not handed over has not failed.
-                Ok((Envelope { outcome: Err(failure), .. }, Purpose::Fire(_, event))) if event.never_came() => {
+                Ok((Envelope { outcome: Err(failure), .. }, Some(event))) if event.never_came() => {
                     missed(&format!("{}: {}", failure.kind.name(), failure.message))
                 }
                 Ok((envelope, _)) => ended(&envelope),
@@ -90,11 +90,11 @@ impl OfHost {
         };
         let context = self.door.context(tools.clone()).session(Arc::new(session));
         let call = JobCall { id: held.call(), recurs: job.fired.as_ref().map(|fired| fired.words.clone()) };
-        let purpose = match &job.fired {
+        let event = match &job.fired {
             Some(fired @ Fired { event: Some(approved), .. }) => {
                 let payload = event(fired, job)?;
                 let timeout = Duration::from_millis(job.at_most_ms);
-                Purpose::Fire(Arc::new(call), Arc::new(Scheduled::new(payload, timeout, *approved)))
+                Some(Arc::new(Scheduled::new(payload, timeout, *approved)))
             }
             fired => {
                 // Other settings, or another policy, may be in force by now.
@@ -106,20 +106,21 @@ impl OfHost {
                     context.session.admit_in_a_turn(&fired.by_tool)?;
                     policy.grants_for(&policy.admit(by)?).schedules()?.jobs()?.admit(&job.tool)?;
                 }
-                Purpose::Job(Arc::new(call))
+                None
             }
         };
         let approver = AtSubmission { admitted: job.admitted.clone(), policy: host.policy.clone() };
         Ok(context
             .principal(job.principal.clone())
             .approver(Arc::new(approver))
-            .embedder(match &purpose {
-                Purpose::Fire(..) => self.door.context.embedder.clone(),
-                Purpose::Act | Purpose::Rehearse(_) | Purpose::Job(_) => Arc::new(NoEmbedder),
+            .embedder(match &event {
+                Some(_) => self.door.context.embedder.clone(),
+                None => Arc::new(NoEmbedder),
             })
             .events(output)
             .cancel(cancel)
-            .purpose(purpose))
+            .purpose(Purpose::Job(Arc::new(call)))
+            .event(event))
     }
 
     /// Why a firing does not begin any more, if it does not: it waited too long, or its schedule is another one by now.

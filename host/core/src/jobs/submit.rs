@@ -1,28 +1,28 @@
 //! Submitting a job: the call is checked as far as it can be, a person is asked about the command that it would run, then it waits.
 
-use super::engine::Created;
-use super::job::{Admitted, Progress, Spec, check_labels, given_token};
-use super::rehearsal::{Purpose, Rehearsal};
 use super::{Door, Jobs};
 use crate::Host;
-use crate::audit::Action;
-use crate::call::scope::Scope;
 use crate::call::{Arguments, Call, CallContext, Request};
-use crate::capability::{Capability, Deed};
-use crate::config::Needed;
-use crate::envelope::{Failure, Kind, duration};
-use crate::leaks::Exit;
-use crate::policy::Policy;
-use crate::policy::jobs::JobsGrant;
-use crate::text::id::random_id;
-use crate::text::sanitize;
-use crate::tools::manifest::Manifest;
 use crate::tools::registry::Registry;
-use crate::tools::schema::depth;
+use audit::Action;
+use base::capability::{Capability, Deed};
+use base::envelope::{Failure, Kind, duration};
+use base::text::id::random_id;
+use base::text::sanitize;
+use config::Needed;
+use contract::manifest::Manifest;
+use contract::schema::depth;
+use guest::later::Wanted;
+use policy::Policy;
+use policy::guard::Exit;
+use policy::jobs::JobsGrant;
+use policy::purpose::{Purpose, Rehearsal};
+use policy::scope::Scope;
 use serde_json::Value;
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
+use store::engine::Created;
+use store::job::{Admitted, Progress, Spec, check_labels, given_token};
 
 /// Bytes of a job's arguments, and of what its session was opened with; how deep that may be nested.
 const ARGUMENTS_BYTES: usize = 256 << 10;
@@ -32,16 +32,13 @@ const TOKEN_BYTES: usize = 128;
 /// Tools that are named where one cannot be submitted.
 const NAMED: usize = 20;
 
-/// A call that is to be a job.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Wanted {
-    pub(crate) tool: String,
-    pub(crate) arguments: String,
-    pub(crate) labels: BTreeMap<String, String>,
-    pub(crate) at_most_ms: Option<u64>,
-    pub(crate) token: Option<String>,
-    pub(crate) outlives: bool,
-    pub(crate) repeatable: bool,
+/// A call that is to be a job, by whom it is wanted and what it would run with.
+pub(crate) struct Submission<'s> {
+    pub(crate) wanted: &'s Wanted,
+    pub(crate) door: &'s Door,
+    pub(crate) tools: &'s Arc<Registry>,
+    pub(crate) grant: &'s JobsGrant,
+    pub(crate) scope: &'s Scope,
 }
 
 /// A call as it was admitted.
@@ -59,7 +56,8 @@ impl Jobs {
         check_token(wanted.token.as_deref())?;
         let at_most_ms = self.at_most(wanted.at_most_ms, scope)?;
         let tools = (door.tools)();
-        self.check(&wanted, &door, &tools, grant, scope)?;
+        let submission = Submission { wanted: &wanted, door: &door, tools: &tools, grant, scope };
+        submission.check()?;
         let agent = grant.agent(&scope.session);
         let token = wanted.token.as_deref().map(given_token);
         if let Some(token) = token.as_deref().filter(|_| self.engine.is_there())
@@ -67,7 +65,7 @@ impl Jobs {
         {
             return same_call(&there.spec, &wanted.tool, &wanted.arguments);
         }
-        let Rehearsed { plugin, admitted } = self.rehearse(&wanted, None, &door, &tools, grant, scope).await?;
+        let Rehearsed { plugin, admitted } = submission.rehearse(None).await?;
         let toolset = scope.session.toolset();
         let spec = Spec {
             id: random_id(),
@@ -114,43 +112,6 @@ impl Jobs {
         Ok(id)
     }
 
-    /// Refuses a call that can be no job, as far as that can be told before it is gone through.
-    pub(crate) fn check(
-        &self,
-        wanted: &Wanted,
-        door: &Door,
-        tools: &Registry,
-        grant: &JobsGrant,
-        scope: &Scope,
-    ) -> Result<(), Failure> {
-        check_place(door, scope)?;
-        check_lengths(wanted, scope)?;
-        check_given(scope)?;
-        if tools.plugin_of(&wanted.tool).is_err() {
-            return Err(unknown(&wanted.tool, &tool_names(tools, &*door.host()?, grant, scope)));
-        }
-        grant.admit(&wanted.tool)?;
-        check_secrets(wanted, scope)
-    }
-
-    /// Has a call admitted that is to be a job; `recurs` says when, where it is to be one at set times.
-    pub(crate) async fn rehearse(
-        &self,
-        wanted: &Wanted,
-        recurs: Option<String>,
-        door: &Door,
-        tools: &Arc<Registry>,
-        grant: &JobsGrant,
-        scope: &Scope,
-    ) -> Result<Rehearsed, Failure> {
-        let request = Request { tool: wanted.tool.clone(), arguments: Arguments::Text(wanted.arguments.clone()) };
-        // A yes for the session is none for what stays.
-        let has_approvals = grant.is_of_builtin() && recurs.is_none();
-        let rehearsal = Rehearsal::of(recurs);
-        let plugin = door.host()?.rehearse(&request, tools, door, has_approvals, &rehearsal, scope).await?;
-        Ok(Rehearsed { plugin, admitted: rehearsal.admitted(scope.approver.is_read()) })
-    }
-
     /// How long a job may take.
     pub(crate) fn at_most(&self, wanted: Option<u64>, scope: &Scope) -> Result<u64, Failure> {
         let (most, wanted) = (self.config.max_ms, wanted.unwrap_or(self.config.timeout_ms.min(self.config.max_ms)));
@@ -170,41 +131,61 @@ impl Jobs {
     }
 }
 
+impl Submission<'_> {
+    /// Refuses a call that can be no job, as far as that can be told before it is gone through.
+    pub(crate) fn check(&self) -> Result<(), Failure> {
+        let Self { wanted, door, tools, grant, scope } = self;
+        check_place(door, scope)?;
+        check_lengths(wanted, scope)?;
+        check_given(scope)?;
+        if tools.plugin_of(&wanted.tool).is_err() {
+            return Err(unknown(&wanted.tool, &tool_names(tools, &*door.host()?, grant, scope)));
+        }
+        grant.admit(&wanted.tool)?;
+        check_secrets(wanted, scope)
+    }
+
+    /// Runs the checks and the approvals of a call that will run later as a job. `recurs` is the schedule, if it repeats.
+    pub(crate) async fn rehearse(&self, recurs: Option<String>) -> Result<Rehearsed, Failure> {
+        // A yes for the session is none for what stays.
+        let has_approvals = self.grant.is_of_builtin() && recurs.is_none();
+        let rehearsal = Rehearsal::of(recurs);
+        let plugin = self.door.host()?.rehearse(self, has_approvals, &rehearsal).await?;
+        Ok(Rehearsed { plugin, admitted: rehearsal.admitted(self.scope.approver.is_read()) })
+    }
+}
+
 impl Host {
     /// Finds out what a call would do, as far as it is admitted before it is begun; returns the digest of its plugin.
     async fn rehearse(
         &self,
-        request: &Request,
-        tools: &Arc<Registry>,
-        door: &Door,
+        Submission { wanted, door, tools, scope, .. }: &Submission<'_>,
         has_approvals: bool,
         rehearsal: &Arc<Rehearsal>,
-        scope: &Scope,
     ) -> Result<String, Failure> {
+        let request = Request { tool: wanted.tool.clone(), arguments: Arguments::Text(wanted.arguments.clone()) };
         let context = door
-            .context(tools.clone())
+            .context(Arc::clone(tools))
             .principal(scope.principal.clone())
             .session(Arc::new(scope.session.rehearsing(has_approvals)))
             .approver(scope.approver.clone())
             .cancel(scope.cancel.child_token())
             .purpose(Purpose::Rehearse(rehearsal.clone()));
         let policy = self.within(self.policy.obeyed()?, &context)?;
-        if let Some((_, refusal)) = self.locked_out(&policy, request, &context) {
-            return Err(refusal);
-        }
-        check_lifetime(request, scope)?;
-        let plugin = tools.plugin_of(&request.tool)?;
-        check_unattended(&policy, plugin, &request.tool)?;
+        let resolved = self.resolve(&policy, &request, &context)?;
+        check_lifetime(&request, scope)?;
+        let plugin = resolved.plugin()?;
+        check_unattended(resolved.policy, plugin, &request.tool)?;
         let identity = identity(plugin);
         if !is_asked_at_submission(plugin) {
-            self.prepared(&policy, plugin, request, &context).await?;
+            self.prepared(&resolved).await?;
             return Ok(identity);
         }
         // A person may take their time.
         let _waiting = scope.clock.waiting();
-        let call = Call::begin(self, &policy, request, &context);
-        let work = Box::pin(self.try_call(&policy, request, &context, &call));
-        let outcome = call.bounded(work, self.revoked(request, &context)).await;
+        let call = Call::begin(self, resolved.policy, &request, &context);
+        let work = Box::pin(self.try_call(&resolved, &call));
+        let outcome = call.bounded(work, self.revoked(&resolved)).await;
         let (outcome, actions) = call.rehearsed(outcome);
         scope.record_all(actions);
         match outcome {

@@ -1,29 +1,29 @@
 //! What every engine of jobs has to do, with workers that share it: run on SQLite as it is, and on one whose answers get lost.
 
-use super::engine::{
-    Bell, Created, Engine, Heard, Keeping, Output, Page, Piece, Query, Rows, Settled, Stream, Swapped, Workers, settle,
-};
-use super::job::{Admitted, Held, JobState, Progress, Spec};
 use super::output::Spool;
 use super::worker::{Outcome, Rules, Runner, Worker};
-use crate::backend::uptime;
-use crate::config::Config;
-use crate::embeddings::Embeddings;
-use crate::envelope::{Failure, Kind};
-use crate::event::{Event, EventSink};
-use crate::schedules::calendar::{Calendar, Due, Listed, Saved};
-use crate::schedules::schedule::{Course, Kept, Schedule};
-use crate::store::Store;
-use crate::store::jobs::LocalJobs;
-use crate::text::id::random_id;
+use backend::uptime;
+use base::envelope::{Failure, Kind};
+use base::text::id::random_id;
+use config::Config;
+use embeddings::Embeddings;
 use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
+use policy::event::{Event, EventSink};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs::OpenOptions;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use store::Store;
+use store::calendar::{Calendar, Due, Listed, Saved};
+use store::engine::{
+    Bell, Created, Engine, Heard, Keeping, Output, Page, Piece, Query, Rows, Settled, Stream, Swapped, Workers, settle,
+};
+use store::job::{Admitted, Held, JobState, Progress, Spec};
+use store::queue::LocalJobs;
+use store::schedule::{Course, Kept, Schedule};
 use tokio_util::sync::CancellationToken;
 
 const LANE: &str = "lane";

@@ -4,16 +4,16 @@
 //! where the worker itself was killed or stopped: another program is told the deadline (`backend/watcher.rs`). Only then does anybody
 //! else touch the job.
 
-use super::engine::{Engine, Heard, Keeping, Settled, settle};
-use super::job::{Held, JobState, Progress};
 use super::output::Spool;
-use crate::backend::uptime;
-use crate::envelope::Failure;
+use backend::uptime;
+use base::envelope::Failure;
 use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use store::engine::{Engine, Heard, Keeping, Settled, settle};
+use store::job::{Held, JobState, Progress};
 use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;

@@ -4,17 +4,17 @@
 //! A due time is missed when no program runs then, or when the firing before has not ended. Of several due times only the last counts, and only
 //! for a while: see `Timing::too_late_after`.
 
-use super::calendar::Due;
-use super::schedule::{Course, Fires, Firing, Kept, MISSED, Schedule, ScheduleState};
-use crate::envelope::{Failure, Kind};
-use crate::jobs::JobState;
-use crate::jobs::engine::{Created, Engine, Heard, Settled, settle};
-use crate::jobs::job::{Admitted, Fired, Held, Progress, Spec, due_token};
 use crate::jobs::worker::Lanes;
-use crate::text::id::random_id;
+use base::envelope::{Failure, Kind};
+use base::text::id::random_id;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
+use store::calendar::Due;
+use store::engine::{Created, Engine, Heard, Settled, settle};
+use store::job::JobState;
+use store::job::{Admitted, Fired, Held, Progress, Spec, due_token};
+use store::schedule::{Course, Fires, Firing, Kept, MISSED, Schedule, ScheduleState};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 

@@ -1,16 +1,16 @@
 //! What operators see of schedules, and how they change them.
 
-use super::save::Change;
-use super::schedule::{Came, Course, Fires, Kept, Last, ScheduleState};
 use crate::Host;
 use crate::call::CallContext;
-use crate::envelope::{Failure, Kind};
-use crate::jobs::JobState;
-use crate::jobs::engine::settle;
-use crate::jobs::job::Progress;
-use crate::text::sanitize;
+use base::envelope::{Failure, Kind};
+use base::text::sanitize;
 use futures_util::future::BoxFuture;
+use guest::later::Change;
 use serde::Serialize;
+use store::engine::settle;
+use store::job::JobState;
+use store::job::Progress;
+use store::schedule::{Came, Course, Fires, Kept, Last, ScheduleState};
 
 /// Due times that are shown.
 const SHOWN: usize = 3;

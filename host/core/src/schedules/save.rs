@@ -1,29 +1,28 @@
 //! How plugins make and change the schedules of an agent.
 
 use super::FIRED;
-use super::calendar::{Listed, Saved};
 use super::firing::drop_waiting;
-use super::schedule::{Approved, Course, Fires, Firing, Kept, Schedule, ScheduleState};
-use super::timing::{Rule, Timing, zone_here};
-use crate::audit::Action;
-use crate::call::scope::Scope;
-use crate::capability::Capability;
-use crate::capability::embedder::not_taken;
-use crate::config::Needed;
-use crate::embedder::any_covers;
-use crate::envelope::{Failure, Kind, duration};
-use crate::jobs::engine::{Query, Swapped};
-use crate::jobs::{Door, Jobs, Rehearsed, Wanted, check_given, identity};
-use crate::leaks::Exit;
-use crate::policy::embedder::Shown;
-use crate::policy::schedules::SchedulesGrant;
-use crate::text::id::random_id;
-use crate::text::sanitize;
-use crate::tools::registry::Registry;
-use crate::tools::schema::depth;
+use crate::jobs::{Jobs, Rehearsed, Submission, check_given, identity};
+use audit::Action;
+use base::capability::Capability;
+use base::envelope::{Failure, Kind, duration};
+use base::event_kind::any_covers;
+use base::text::id::random_id;
+use base::text::sanitize;
+use config::Needed;
+use contract::schema::depth;
+use guest::capability::embedder::not_taken;
+use guest::later::{Change, Does, Planned, Wanted};
+use guest::reach::Reach;
+use policy::embedder::Shown;
+use policy::guard::Exit;
+use policy::schedules::SchedulesGrant;
 use serde_json::{Value, json};
-use std::sync::Arc;
 use std::time::Duration;
+use store::calendar::{Listed, Saved};
+use store::engine::{Query, Swapped};
+use store::schedule::{Approved, Course, Fires, Firing, Kept, Schedule, ScheduleState};
+use store::timing::{Timing, zone_here};
 
 /// Characters of an id.
 const ID_CHARS: usize = 50;
@@ -33,70 +32,9 @@ const DATA_DEPTH: u64 = 30;
 /// How often a change is tried that others come before.
 const TIMES: u32 = 100;
 
-/// A schedule that a plugin wants.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Planned {
-    id: String,
-    /// What was said of what it does, and of when: one of each is wanted.
-    does: Vec<Does>,
-    rules: Vec<Rule>,
-    pub(crate) zone: Option<String>,
-    pub(crate) once: bool,
-    pub(crate) hours: Option<(u8, u8)>,
-    pub(crate) at_most_ms: Option<u64>,
-    pub(crate) replace: bool,
-}
-
-/// More than one is too many.
-const SAID: usize = 2;
-
-impl Planned {
-    pub(crate) fn new(id: String) -> Self {
-        Self { id, ..Self::default() }
-    }
-
-    pub(crate) fn does(&mut self, does: Does) {
-        if self.does.len() < SAID {
-            self.does.push(does);
-        }
-    }
-
-    pub(crate) fn fires(&mut self, rule: Rule) {
-        if self.rules.len() < SAID {
-            self.rules.push(rule);
-        }
-    }
-}
-
-/// What a schedule is to do.
-#[derive(Clone, Debug)]
-pub(crate) enum Does {
-    /// Hand an event over, with these data.
-    Event(String),
-    /// Submit a call of this tool with these arguments.
-    Job(String, String),
-}
-
-/// A change of whether a schedule fires.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Change {
-    Pause,
-    Resume,
-}
-
-impl Change {
-    /// What was done, for the record.
-    pub(crate) const fn done(self) -> &'static str {
-        match self {
-            Self::Pause => "paused",
-            Self::Resume => "resumed",
-        }
-    }
-}
-
 impl Jobs {
     /// Keeps a schedule, once a person has admitted what it does.
-    pub(crate) async fn save(&self, planned: Planned, grant: &SchedulesGrant, scope: &Scope) -> Result<Kept, Failure> {
+    pub(crate) async fn save(&self, planned: Planned, grant: &SchedulesGrant, scope: &Reach) -> Result<Kept, Failure> {
         let door = self.door()?;
         check_id(&planned.id)?;
         let (does, rule) = (one(planned.does.clone(), "what it does")?, one(planned.rules.clone(), "when it fires")?);
@@ -131,8 +69,10 @@ impl Jobs {
         let (fires, lane) = match does {
             Does::Event(data) => (event(&data, &schedule.words(), grant, scope).await?, door.lanes.events.clone()),
             Does::Job(tool, arguments) => {
-                let fires = self.call(tool, arguments, schedule.words(), &door, &tools, grant, scope).await?;
-                (fires, door.lanes.calls.clone())
+                let wanted = Wanted { tool, arguments, ..Wanted::default() };
+                let grant = grant.jobs()?;
+                let submission = Submission { wanted: &wanted, door: &door, tools: &tools, grant, scope };
+                (call(&submission, schedule.words()).await?, door.lanes.calls.clone())
             }
         };
         schedule.fires = fires;
@@ -152,7 +92,7 @@ impl Jobs {
         kept.ok_or_else(|| Failure::failed("the schedule was removed as soon as it was saved"))
     }
 
-    fn check_interval(&self, timing: &Timing, scope: &Scope) -> Result<(), Failure> {
+    fn check_interval(&self, timing: &Timing, scope: &Reach) -> Result<(), Failure> {
         let shortest = self.schedules.shortest_ms;
         if timing.shortest_ms() >= shortest {
             return Ok(());
@@ -175,27 +115,8 @@ impl Jobs {
         }
     }
 
-    /// Has a call admitted that is to be a job each time.
-    #[expect(clippy::too_many_arguments, reason = "each is a part of one submission")]
-    async fn call(
-        &self,
-        tool: String,
-        arguments: String,
-        words: String,
-        door: &Door,
-        tools: &Arc<Registry>,
-        grant: &SchedulesGrant,
-        scope: &Scope,
-    ) -> Result<Fires, Failure> {
-        let wanted = Wanted { tool, arguments, ..Wanted::default() };
-        let grant = grant.jobs()?;
-        self.check(&wanted, door, tools, grant, scope)?;
-        let Rehearsed { plugin, admitted } = self.rehearse(&wanted, Some(words), door, tools, grant, scope).await?;
-        Ok(Fires::Call { tool: wanted.tool, plugin, arguments: wanted.arguments, admitted })
-    }
-
     /// The schedules of a session's agent; each that cannot be read is a fault.
-    pub(crate) async fn schedules_of(&self, grant: &SchedulesGrant, scope: &Scope) -> Result<Listed, Failure> {
+    pub(crate) async fn schedules_of(&self, grant: &SchedulesGrant, scope: &Reach) -> Result<Listed, Failure> {
         if !self.is_there() {
             return Ok((Vec::new(), Vec::new()));
         }
@@ -218,7 +139,7 @@ impl Jobs {
     }
 
     /// Removes one of them.
-    pub(crate) async fn remove(&self, id: &str, grant: &SchedulesGrant, scope: &Scope) -> Result<(), Failure> {
+    pub(crate) async fn remove(&self, id: &str, grant: &SchedulesGrant, scope: &Reach) -> Result<(), Failure> {
         let kept = match self.kept(id, grant, scope).await {
             // One that cannot be read can be removed by what sees all of an agent's.
             Err(fault) if fault.kind == Kind::Internal && grant.has_all() => None,
@@ -264,7 +185,7 @@ impl Jobs {
         id: &str,
         change: Change,
         grant: &SchedulesGrant,
-        scope: &Scope,
+        scope: &Reach,
     ) -> Result<Kept, Failure> {
         let kept = self.kept(id, grant, scope).await?;
         let kept = self.changed(kept, change).await?;
@@ -323,7 +244,7 @@ impl Jobs {
     }
 
     /// One of a session's agent. Whether others have one of that id is not told.
-    async fn kept(&self, id: &str, grant: &SchedulesGrant, scope: &Scope) -> Result<Kept, Failure> {
+    async fn kept(&self, id: &str, grant: &SchedulesGrant, scope: &Reach) -> Result<Kept, Failure> {
         if !self.is_there() {
             return Err(missing(id));
         }
@@ -332,8 +253,16 @@ impl Jobs {
     }
 }
 
+/// Admits the call that a schedule submits each time it fires.
+async fn call(submission: &Submission<'_>, words: String) -> Result<Fires, Failure> {
+    submission.check()?;
+    let Rehearsed { plugin, admitted } = submission.rehearse(Some(words)).await?;
+    let Wanted { tool, arguments, .. } = submission.wanted.clone();
+    Ok(Fires::Call { tool, plugin, arguments, admitted })
+}
+
 /// Has an event admitted that is handed over each time.
-async fn event(data: &str, words: &str, grant: &SchedulesGrant, scope: &Scope) -> Result<Fires, Failure> {
+async fn event(data: &str, words: &str, grant: &SchedulesGrant, scope: &Reach) -> Result<Fires, Failure> {
     if data.len() > DATA_BYTES {
         return Err(Failure::limit(format!("the data of an event have at most {} KiB", DATA_BYTES >> 10)));
     }
@@ -393,7 +322,7 @@ fn changes() -> Failure {
     Failure::new(Kind::Busy, "the schedule changes all the time").hint("try again")
 }
 
-fn record(scope: &Scope, what: String, decision: &str) {
+fn record(scope: &Reach, what: String, decision: &str) {
     let (capability, decision) = (Capability::Schedules, decision.to_owned());
     scope.record(Action { capability, what, confinement: None, declaration: None, decision });
     scope.touch_state();

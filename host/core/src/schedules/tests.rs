@@ -2,24 +2,24 @@
 //! lost. Time is what a test says.
 
 use super::ScheduleState;
-use super::calendar::{Listed, Saved};
 use super::firing::{Scheduler, Times};
-use super::schedule::{Approved, Came, Course, Fires, Kept, Schedule};
-use super::timing::{Rule, Timing};
-use crate::config::Config;
-use crate::embeddings::Embeddings;
-use crate::envelope::{Failure, Kind};
 use crate::jobs::JobState;
-use crate::jobs::engine::{Engine, Query, Settled, settle};
-use crate::jobs::job::{Held, Progress};
 use crate::jobs::tests::Forgetful;
-use crate::store::Store;
-use crate::store::jobs::LocalJobs;
-use crate::text::id::random_id;
+use base::envelope::{Failure, Kind};
+use base::text::id::random_id;
+use config::Config;
+use embeddings::Embeddings;
 use serde_json::{Map, json};
 use std::cell::Cell;
 use std::path::Path;
 use std::sync::Arc;
+use store::Store;
+use store::calendar::{Listed, Saved};
+use store::engine::{Engine, Query, Settled, settle};
+use store::job::{Held, Progress};
+use store::queue::LocalJobs;
+use store::schedule::{Approved, Came, Course, Fires, Kept, Schedule};
+use store::timing::{Rule, Timing};
 
 const LANE: &str = "lane";
 const MINUTE: u64 = 60_000;

@@ -1,7 +1,7 @@
 //! How the files of a component are opened: the component, and the words beside it.
 
-use crate::disk::{Named, Unreadable, open_anywhere, open_itself};
-use crate::policy::files::HostReads;
+use base::disk::{Named, Unreadable, open_anywhere, open_itself};
+use policy::host_reads::HostReads;
 use std::path::Path;
 
 /// By whose word they are opened.

@@ -2,16 +2,21 @@
 //!
 //! Every door lists by this; what a tool may do in a call is decided again when it is called.
 
+use crate::Host;
 use crate::call::CallContext;
-use crate::capability::Capability;
-use crate::capability::embedder::not_taken;
-use crate::embedder::any_covers;
-use crate::envelope::{Failure, Kind};
-use crate::policy::typing;
-use crate::tmux::Panes;
-use crate::tools::definition::Tool;
-use crate::tools::manifest::Manifest;
+use base::capability::Capability;
+use base::envelope::{Failure, Kind};
+use base::event_kind::any_covers;
+use contract::definition::Tool;
+use contract::manifest::Manifest;
+use formats::Offer;
+use futures_util::future::{BoxFuture, join_all};
+use guest::capability::embedder::not_taken;
+use policy::toolset::narrowed;
+use policy::{Grants, Policy, typing};
+use serde_json::Value;
 use std::sync::Arc;
+use tmux::Panes;
 
 /// Tools that load, and what is to be said of those that do not.
 pub struct Offered {
@@ -31,127 +36,13 @@ pub struct AllTools {
     pub notices: Vec<String>,
 }
 
-/// Tools of this program that are listed on request, by families, so that nobody's list is flooded.
-const FAMILIES: [(&str, &[&str]); 15] = [
-    ("files", &["file", "file_edit", "file_list", "file_read", "file_write"]),
-    ("exec", &["exec", "shell"]),
-    (
-        "browser",
-        &[
-            "browser",
-            "browser_click",
-            "browser_close",
-            "browser_evaluate",
-            "browser_hover",
-            "browser_navigate",
-            "browser_press_key",
-            "browser_screenshot",
-            "browser_select",
-            "browser_snapshot",
-            "browser_tab_close",
-            "browser_tab_list",
-            "browser_tab_open",
-            "browser_tab_select",
-            "browser_type",
-            "browser_upload",
-            "browser_wait",
-        ],
-    ),
-    ("mail", &["email_read", "email_search"]),
-    (
-        "introspect",
-        &["bin_list", "config_inspect", "context_list", "context_show", "env_list", "mount_list", "spacebot_docs"],
-    ),
-    ("jobs", &["job_cancel", "job_list", "job_status", "job_submit", "job_wait", "job_watch"]),
-    ("schedules", &["cron"]),
-    ("memory", &["memory_consolidate", "memory_delete", "memory_recall", "memory_save"]),
-    ("notes", &["note_delete", "note_list", "note_pin", "note_save", "note_show", "note_unpin"]),
-    (
-        "agent",
-        &[
-            "ask",
-            "autonomy_complete",
-            "branch",
-            "cancel",
-            "memory_persistence_complete",
-            "project_manage",
-            "react",
-            "reply",
-            "restart",
-            "route",
-            "secret_set",
-            "send_agent_message",
-            "send_file",
-            "send_message_to_another_channel",
-            "set_home_channel",
-            "set_outcome",
-            "set_status",
-            "skip",
-            "spawn_worker",
-        ],
-    ),
-    (
-        "fleet",
-        &[
-            "agent_create",
-            "agent_create_from_source",
-            "agent_delete",
-            "agent_delete_any",
-            "agent_exec",
-            "agent_exec_any",
-            "agent_info",
-            "agent_info_any",
-            "agent_list",
-            "agent_list_all",
-            "image_list",
-            "model_list",
-            "self_reload",
-        ],
-    ),
-    (
-        "factory",
-        &[
-            "factory_create_agent",
-            "factory_list_presets",
-            "factory_load_preset",
-            "factory_search_context",
-            "factory_update_config",
-            "factory_update_identity",
-        ],
-    ),
-    ("goals", &["goal_create", "goal_list", "goal_update"]),
-    ("tasks", &["add_task_comment", "task_create", "task_history", "task_list", "task_show", "task_update"]),
-    ("transcripts", &["attachment_recall", "channel_recall", "worker_inspect"]),
-];
-
-/// Whether there is a family of this name.
-pub(crate) fn is_family(name: &str) -> bool {
-    FAMILIES.iter().any(|(family, _)| *family == name)
-}
-
-/// The names of all families of tools that are listed on request: by `tools.offer` or a toolset.
-pub fn families() -> impl Iterator<Item = &'static str> {
-    FAMILIES.iter().map(|(family, _)| *family)
-}
-
-/// The family of a tool that is listed on request.
-pub(crate) fn family(plugin: &Manifest, tool: &str) -> Option<&'static str> {
-    let is_of = |(_, tools): &&(&'static str, &[&str])| tools.contains(&tool);
-    FAMILIES.iter().find(is_of).filter(|_| plugin.id.is_builtin()).map(|(family, _)| *family)
-}
-
-/// What a tool is summed up under with others: its family, or its plugin.
-pub(super) fn group(tool: &Tool) -> &str {
-    family(tool.plugin(), tool.name()).unwrap_or_else(|| tool.plugin().name())
-}
-
 /// Typing could succeed: the only pane is not one where questions are answered.
 fn can_type(context: &CallContext) -> bool {
     !matches!(context.panes, Panes::Own(_)) || typing::check_own(context.approver.is_read()).is_ok()
 }
 
 /// Why the place has no use for a plugin; none where it has one.
-pub(crate) fn useless_here(plugin: &Manifest, missing: &[Capability], context: &CallContext) -> Option<Failure> {
+fn useless_here(plugin: &Manifest, missing: &[Capability], context: &CallContext) -> Option<Failure> {
     let unavailable = |why: String, hint: &str| Some(Failure::new(Kind::Unavailable, why).hint(hint));
     if let Some(lacking) = plugin.capabilities.iter().find(|needed| missing.contains(needed)) {
         let why = format!("it needs `{}`, and there are no managed panes here", lacking.name());
@@ -175,14 +66,14 @@ pub(crate) fn useless_here(plugin: &Manifest, missing: &[Capability], context: &
 }
 
 /// Why a tool that hands over events is of no use here; none where the embedder takes all of their kinds.
-pub(crate) fn not_taken_here(tool: &Tool, context: &CallContext) -> Option<Failure> {
+fn not_taken_here(tool: &Tool, context: &CallContext) -> Option<Failure> {
     let kinds = context.embedder.kinds();
     let untaken = tool.definition().events.iter().find(|kind| !any_covers(&kinds, kind))?;
     Some(not_taken(untaken))
 }
 
 /// Capabilities that could only fail: without panes those of panes.
-pub(crate) async fn missing(context: &CallContext, notices: &mut Vec<String>) -> &'static [Capability] {
+async fn missing(context: &CallContext, notices: &mut Vec<String>) -> &'static [Capability] {
     match (&context.panes, context.panes.managed().await) {
         (_, Ok(Some(_))) => &[],
         (Panes::Own(_), _) => &[Capability::PaneSessions],
@@ -191,5 +82,164 @@ pub(crate) async fn missing(context: &CallContext, notices: &mut Vec<String>) ->
             notices.push(format!("{}; what it offers is not known", unreachable.message));
             &[]
         }
+    }
+}
+
+/// The family of a tool that nobody has asked for: no toolset of the session names it, nor do settings offer its family.
+fn not_on_request(policy: &Policy, plugin: &Manifest, context: &CallContext) -> Option<&'static str> {
+    let family = plugin.family?;
+    let is_offered = policy.config().tools.offer.iter().any(|offered| offered == family);
+    (!is_offered && context.session.toolset().is_none()).then_some(family)
+}
+
+impl Host {
+    /// Loads every plugin that the place has a use for.
+    pub fn offered<'a>(&'a self, context: &'a CallContext) -> BoxFuture<'a, Offered> {
+        Box::pin(async move {
+            let mut notices: Vec<String> = context.tools.refused().iter().map(ToString::to_string).collect();
+            let missing = missing(context, &mut notices).await;
+            let is_usable = |plugin: &&Arc<Manifest>| {
+                useless_here(plugin, missing, context).is_none() && self.lacks_browser(plugin).is_none()
+            };
+            let policy = self.policy();
+            let is_there = |plugin: &Manifest, tool: &str| {
+                context.session.admit(tool).is_ok() && not_on_request(&policy, plugin, context).is_none()
+            };
+            let is_wanted = |plugin: &&Arc<Manifest>| plugin.tools.iter().any(|tool| is_there(plugin, tool));
+            let plugins = context.tools.plugins().filter(is_usable).filter(is_wanted);
+            let mut tools = self.tools_of(plugins, context, &mut notices).await;
+            tools.retain(|tool| {
+                let (plugin, name) = (tool.plugin(), tool.name());
+                let is_usable =
+                    not_taken_here(tool, context).or_else(|| self.withheld(plugin, name, context)).is_none();
+                is_usable && is_there(plugin, name)
+            });
+            let (prompts, tools) = tools.into_iter().partition(|tool| tool.is_prompt());
+            Offered { tools, prompts, notices }
+        })
+    }
+
+    /// Loads every plugin: each tool with why it is not offered, if it is not.
+    pub fn all_tools<'a>(&'a self, context: &'a CallContext) -> BoxFuture<'a, AllTools> {
+        Box::pin(async move {
+            let mut notices: Vec<String> = context.tools.refused().iter().map(ToString::to_string).collect();
+            // The place is asked once: a host that does not answer is waited for each time.
+            let lacks = missing(context, &mut notices).await;
+            let tools = self.tools_of(context.tools.plugins(), context, &mut notices).await;
+            let with_reason = |tool: Arc<Tool>| {
+                let missing = self.why_missing(&tool, lacks, context);
+                (tool, missing)
+            };
+            AllTools { tools: tools.into_iter().map(with_reason).collect(), notices }
+        })
+    }
+
+    /// The tools of plugins, as the caller's session has them; of a plugin that does not load, what is wrong with it.
+    async fn tools_of<'p>(
+        &self,
+        plugins: impl Iterator<Item = &'p Arc<Manifest>>,
+        context: &CallContext,
+        notices: &mut Vec<String>,
+    ) -> Vec<Arc<Tool>> {
+        let mut tools = Vec::new();
+        for ready in join_all(plugins.map(|plugin| self.ready(plugin, context))).await {
+            match ready {
+                Ok(ready) => tools.extend(
+                    ready.tools().iter().map(|tool| narrowed(tool, context.session.bound(tool.name()).as_ref())),
+                ),
+                Err(failure) => notices.push(failure.message),
+            }
+        }
+        tools
+    }
+
+    /// The resources that a server of others has listed last for this caller, by the tool that reads them: objects of the protocol, with its own
+    /// addresses. Where a toolset says which resource is read, it lists none.
+    #[must_use]
+    pub fn listed_resources(&self, reader: &Tool, context: &CallContext) -> Vec<Value> {
+        if context.session.bound(reader.name()).is_some_and(|bound| !bound.is_empty()) {
+            return Vec::new();
+        }
+        self.upstreams.resources(context.principal.as_str(), reader.plugin().name())
+    }
+
+    /// A tool as this caller is offered it.
+    ///
+    /// # Errors
+    ///
+    /// `unavailable` where its toolset does not have it.
+    pub fn as_offered(&self, tool: &Arc<Tool>, context: &CallContext) -> Result<Arc<Tool>, Failure> {
+        context.session.admit(tool.name())?;
+        Ok(narrowed(tool, context.session.bound(tool.name()).as_ref()))
+    }
+
+    /// The tool as a list of definitions has it.
+    pub fn offer<'t>(&self, tool: &'t Tool, context: &CallContext) -> Offer<'t> {
+        let policy = self.within(self.policy(), context);
+        let grants = policy.map(|policy| policy.grants_of(tool.plugin()));
+        Offer::new(tool, &grants.unwrap_or_else(|_| Arc::new(Grants::none())))
+    }
+
+    /// Why a tool is not offered to this caller; none where it is.
+    pub fn missing<'a>(&'a self, tool: &'a Tool, context: &'a CallContext) -> BoxFuture<'a, Option<Failure>> {
+        Box::pin(async move {
+            let lacks = missing(context, &mut Vec::new()).await;
+            self.why_missing(tool, lacks, context)
+        })
+    }
+
+    /// The same, where it is known which capabilities the place lacks.
+    fn why_missing(&self, tool: &Tool, lacks: &[Capability], context: &CallContext) -> Option<Failure> {
+        if let Err(failure) = context.session.admit(tool.name()) {
+            return Some(failure);
+        }
+        // Before the family: listed or not, without one it cannot be called.
+        let useless = useless_here(tool.plugin(), lacks, context).or_else(|| self.lacks_browser(tool.plugin()));
+        if let Some(failure) = useless.or_else(|| not_taken_here(tool, context)) {
+            return Some(failure);
+        }
+        if let Some(failure) = self.withheld(tool.plugin(), tool.name(), context) {
+            return Some(failure);
+        }
+        if tool.is_prompt() {
+            let why = "it is a prompt: people ask for it by its name, and models are not offered it";
+            return self.denial(tool, context).or_else(|| Some(Failure::new(Kind::Unavailable, why)));
+        }
+        if let Some(family) = not_on_request(&self.policy(), tool.plugin(), context) {
+            let why = format!(
+                "it is one of the family `{family}`, which is listed on request; a call by its name works all the same"
+            );
+            let hint = format!(
+                "`--offer {family}`, or \"{family}\" in `offer` under [tools], lists it, or name the tool in a toolset"
+            );
+            return Some(Failure::new(Kind::Unavailable, why).hint(hint));
+        }
+        self.denial(tool, context)
+    }
+
+    /// The first reason why a call of the tool would be denied.
+    pub fn denial(&self, tool: &Tool, context: &CallContext) -> Option<Failure> {
+        let policy = match self.within(self.policy(), context) {
+            Ok(policy) => policy,
+            Err(failure) => return Some(failure),
+        };
+        if let Err(barred) = policy.admit(tool.plugin()) {
+            return Some(barred.failure);
+        }
+        let grants = policy.grants_of(tool.plugin());
+        let plugin = tool.plugin();
+        let needed = plugin.capabilities.iter().filter(|capability| !plugin.unsure.contains(capability));
+        needed.copied().find_map(|capability| grants.refusal(capability))
+    }
+
+    /// Why a plugin that needs a browser has none; none where it has one, or needs none.
+    fn lacks_browser(&self, plugin: &Manifest) -> Option<Failure> {
+        self.services.browsers.find().err().filter(|_| plugin.capabilities.contains(&Capability::Browser))
+    }
+
+    /// Why a tool is withheld that is another one by now than was accepted of its server.
+    fn withheld(&self, plugin: &Manifest, tool: &str, context: &CallContext) -> Option<Failure> {
+        let is_upstream = plugin.id.is_upstream();
+        is_upstream.then(|| self.upstreams.withheld(context.principal.as_str(), plugin.name(), tool)).flatten()
     }
 }

@@ -5,10 +5,11 @@
 use super::provider::{Component, Shown, TOOLS_SECTION, read_definitions};
 use crate::Host;
 use crate::call::CallContext;
-use crate::call::scope::Scope;
-use crate::envelope::{Failure, Kind};
-use crate::sandbox::{CompileError, Owner, Source};
+use base::envelope::{Failure, Kind};
+use engine::compile::CompileError;
+use engine::room::Owner;
 use futures_util::future::BoxFuture;
+use guest::sandbox::Source;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -40,15 +41,13 @@ impl Host {
                 let reason = "it does not export `toolcrib:plugin/tools`: the functions that it exports are tools as they are, without being packed";
                 return Err(wrong(reason.into()));
             }
-            let policy = self.policy();
             let owner = Owner { sha256: hex::encode(Sha256::digest(component)).into(), is_builtin: false };
             let source = Source { owner, core_instances: None };
             let guest =
                 self.sandbox.compile(&source, component.to_vec().into()).await.map_err(|error| match error {
                     CompileError::Component(reason) | CompileError::Passing(reason) => wrong(reason),
                 })?;
-            let scope = Scope::for_definitions(policy.config(), context.backend.clone(), self.egress.clone());
-            let said = self.sandbox.definitions(&guest, scope).await?;
+            let said = self.sandbox.definitions(&guest, self.reach_of_definitions(context)).await?;
             let definitions = read_definitions(said).map_err(wrong)?;
             let tools: Vec<String> = definitions.into_iter().map(|definition| definition.name).collect();
             // The SDK for Rust has written the section into the core module, where it stays.

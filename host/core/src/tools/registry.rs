@@ -3,17 +3,17 @@
 //! A plugin is read at start, loaded when it is first needed, and asked for its definitions once per digest.
 //! What a definition must be like is `definition.rs`, what a plugin shows before it is loaded `manifest.rs`, how it is loaded `provider/`.
 
-use crate::call::scope::Scope;
-use crate::config::Limits;
-use crate::envelope::{Failure, Kind};
-use crate::event::EventSink;
-use crate::policy::Policy;
-use crate::sandbox::Sandbox;
-use crate::text::names::{folded, nearest};
-use crate::text::sanitize;
-use crate::tools::manifest::Manifest;
 use crate::tools::provider::{Code, Component, LoadError, Provider, Ready, Refused};
+use base::envelope::{Failure, Kind};
+use base::text::names::{folded, nearest};
+use base::text::sanitize;
+use config::Limits;
+use contract::manifest::Manifest;
+use guest::reach::Reach;
+use guest::sandbox::Sandbox;
 use parking_lot::Mutex;
+use policy::Policy;
+use policy::event::EventSink;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Instant;
@@ -69,7 +69,7 @@ impl Entry {
     async fn ready(
         &self,
         sandbox: &Arc<Sandbox>,
-        scope: impl FnOnce() -> Scope,
+        scope: impl FnOnce() -> Reach,
         events: &dyn EventSink,
     ) -> Result<&Ready, Failure> {
         let load = async || self.provider.load(sandbox, scope(), events).await;
@@ -218,7 +218,7 @@ impl Registry {
         &self,
         plugin: &Arc<Manifest>,
         sandbox: &Arc<Sandbox>,
-        scope: impl FnOnce() -> Scope,
+        scope: impl FnOnce() -> Reach,
         events: &dyn EventSink,
     ) -> Result<&Ready, Failure> {
         self.entry(plugin)?.ready(sandbox, scope, events).await
@@ -256,6 +256,12 @@ impl Registry {
     #[must_use]
     pub fn refused(&self) -> &[Refused] {
         &self.refused
+    }
+
+    /// The same for who asks of many.
+    #[must_use]
+    pub fn find_plugin(&self, tool: &str) -> Option<Arc<Manifest>> {
+        self.plugin_of(tool).ok().cloned()
     }
 
     /// Finds the plugin that offers a tool, or would if policy admitted it.

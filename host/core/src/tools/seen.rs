@@ -2,11 +2,11 @@
 //!
 //! A file counts as seen while its stamp is the same, which whoever can set this machine's clock could forge. So this is for lists and names:
 //! whose code runs is known by its digest (`provider/component.rs`), and under a lock each file is read. The table is kept, authenticated,
-//! with the code (`sandbox/cache.rs`).
+//! with the code (`engine/cache.rs`).
 
 use super::provider::Shown;
-use crate::disk::Stamp;
-use crate::sandbox::Sandbox;
+use base::disk::Stamp;
+use guest::sandbox::Sandbox;
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

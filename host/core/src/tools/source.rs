@@ -1,22 +1,19 @@
 //! Where plugins come from: what came with this program, declared programs, servers of others, and the files of directories. Here policy decides which of them are there at all,
 //! before one takes a name.
 
+pub use base::builtin::{Builtin, SearchBase, SearchServer};
+
 use super::provider::{Component, PROGRAM, Program, Provider, Refused, Server, Template};
 use super::registry::Registry;
 use super::seen::Seen;
-use crate::audit::Audit;
-use crate::config::{ProgramSection, UpstreamSection};
-use crate::policy::in_force::InForce;
-use crate::sandbox::Sandbox;
-use crate::upstream::Upstreams;
+use audit::Audit;
+use config::{ProgramSection, UpstreamSection};
+use guest::sandbox::Sandbox;
+use policy::in_force::InForce;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
 use tokio::sync::watch;
-
-/// A component that comes with the program: file name, sha256 in hex, bytes, and what it says of its tools as JSON, with a list of
-/// [`Definition`](crate::tools::definition::Definition) as `tools`, and as `checked` the limits of that name under which they were found valid;
-/// nothing where it has to be asked.
-pub type Builtin = (&'static str, &'static str, &'static [u8], &'static str);
+use upstream::Upstreams;
 
 /// What a registry is read from, and read from again when it changes.
 #[derive(Clone)]
@@ -95,13 +92,15 @@ impl PluginSource {
         let Some(audit) = self.audit.upgrade() else { return };
         let policy = self.policy.policy();
         let refused = registry.barred().filter_map(|plugin| Some((&**plugin, policy.check_locks(plugin).err()?)));
-        audit.refused_at_start(&refused.collect::<Vec<_>>());
+        let refused: Vec<_> = refused.collect();
+        let by_locks = refused.iter().filter_map(|(plugin, barred)| Some((*plugin, barred.by_a_lock()?)));
+        audit.refused_at_start(&by_locks.collect::<Vec<_>>());
     }
 
     fn read(&self, known: Option<&Registry>) -> Registry {
         let (policy, seen) = (self.policy.policy(), Seen::read(self.sandbox.clone()));
         let (limits, trusting) = (&policy.config().limits, !policy.is_locked());
-        let plugins = self.builtins.iter().filter(|(name, ..)| *name != PROGRAM);
+        let plugins = self.builtins.iter().filter(|builtin| builtin.name != PROGRAM);
         let builtins = plugins.map(|builtin| Component::builtin(*builtin, &seen));
         let programs = self.programs(&seen);
         let files = self.directories().into_iter().flat_map(|directory| components_in(&directory));
@@ -117,7 +116,7 @@ impl PluginSource {
 impl PluginSource {
     /// The declared programs.
     fn programs(&self, seen: &Seen) -> Vec<Result<Box<dyn Provider>, Refused>> {
-        let (policy, program) = (self.policy.policy(), self.builtins.iter().find(|(name, ..)| *name == PROGRAM));
+        let (policy, program) = (self.policy.policy(), self.builtins.iter().find(|builtin| builtin.name == PROGRAM));
         let Some(program) = program.filter(|_| !policy.config().program.is_empty()) else { return Vec::new() };
         let template = match Component::builtin(*program, seen) {
             Ok(component) => Arc::new(Template::new(component)),

@@ -8,6 +8,8 @@
 use super::LAST_WORD;
 use super::call::Running;
 use async_trait::async_trait;
+use base::text::columns;
+use base::text::id::random_id;
 use parking_lot::Mutex;
 use rmcp::model::{
     ClientResult, ElicitRequest, ElicitRequestParams, ElicitResult, ElicitationAction, ElicitationSchema, InputRequest,
@@ -20,8 +22,6 @@ use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 use toolcrib::policy::approval::{Answer, ApprovalRequest, Approver, Mark};
-use toolcrib::text::columns;
-use toolcrib::text::id::random_id;
 
 /// Calls that wait for a person at one time.
 const MAX_WAITING: usize = 100;

@@ -6,18 +6,18 @@
 use super::Inner;
 use super::call::answered;
 use super::tools::typed;
+use base::text::names::nearest;
 use parking_lot::Mutex;
 use rmcp::ErrorData;
 use rmcp::model::{self, CallToolRequestParams, CallToolResponse, JsonObject};
 use rmcp::service::{RequestContext, RoleServer};
+use search::{Index, Searched, families};
 use serde_json::{Value, json};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use toolcrib::call::CallContext;
 use toolcrib::envelope::{Envelope, Failure, Kind, Output};
-use toolcrib::text::names::nearest;
 use toolcrib::tools::definition::Tool;
-use toolcrib::tools::search::{Index, Searched, families};
 
 /// The two tools.
 const SEARCH: &str = "tool_search";

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use toolcrib::call::session::Session;
-use toolcrib::store::{Pinned, Shown};
+use toolcrib::records::{Pinned, Shown};
 
 /// How often it is looked whether another program has changed it.
 const OTHERS: Duration = Duration::from_secs(2);

@@ -6,6 +6,7 @@ use super::call::{Outcome, refused};
 use super::pinned::PINNED;
 use super::sessions::is_shared;
 use super::tools::FRESH_MS;
+use base::text::sanitize;
 use base64::prelude::{BASE64_STANDARD as BASE64, Engine};
 use rmcp::ErrorData;
 use rmcp::model::{
@@ -19,9 +20,8 @@ use std::sync::Arc;
 use toolcrib::call::CallContext;
 use toolcrib::call::session::Session;
 use toolcrib::envelope::{Content, Failure, Output};
-use toolcrib::text::sanitize;
 use toolcrib::tools::definition::Tool;
-use toolcrib::upstream::{address, parted};
+use upstream::{address, parted};
 use url::Url;
 
 /// What the addresses of kept output begin with; then its name, which nobody can guess.

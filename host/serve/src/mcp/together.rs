@@ -144,7 +144,7 @@ impl Together {
 
     /// Begins so many calls as are recorded together, and answers those that have ended.
     fn begin_some(self: &Arc<Self>, calls: Vec<Called>, peer: &Peer<RoleServer>) {
-        let records = (calls.len() > 1).then(|| Records(Batch::of(&self.door.0.host)));
+        let records = (calls.len() > 1).then(|| Records(self.door.0.host.batch()));
         let batch = records.as_ref().map(|records| &records.0);
         let ended = || batch.map_or(0, |batch| batch.calls());
         let mut begun = Vec::with_capacity(calls.len());

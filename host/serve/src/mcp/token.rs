@@ -1,5 +1,7 @@
 //! The token that HTTP clients send: from a file or a text, or made once and kept. `http.rs` checks it.
 
+use base::disk::{Foreign, OwnDir};
+use config::TOKEN_VARIABLE;
 use sha2::{Digest, Sha256};
 use std::fmt;
 use std::fs::File;
@@ -7,9 +9,7 @@ use std::io::{self, Read};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use subtle::ConstantTimeEq;
-use toolcrib::config::TOKEN_VARIABLE;
 use toolcrib::dirs::Dirs;
-use toolcrib::disk::{Foreign, OwnDir};
 use toolcrib::envelope::{Failure, Kind};
 
 /// How long a token has to be: what 16 random bytes are in hex.

@@ -213,12 +213,12 @@ impl Expansion {
                 let is_of_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
                 let name = &text[1..];
                 let name = &name[..name.find(|c| !is_of_name(c)).unwrap_or(name.len())];
-                return toolcrib::config::is_variable_name(name)
+                return ::config::is_variable_name(name)
                     .then_some((Piece::Variable { name, default: None }, name.len() + 1));
             }
         };
         let is_name = match &piece {
-            Piece::Variable { name, .. } => toolcrib::config::is_variable_name(name),
+            Piece::Variable { name, .. } => ::config::is_variable_name(name),
             Piece::Text(_) | Piece::Input(_) | Piece::Other(_) => true,
         };
         let bytes = braced.map_or(0, str::len) + 3;

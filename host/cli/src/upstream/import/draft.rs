@@ -8,9 +8,10 @@ use super::looks;
 use super::packages::{Package, Unfit, package};
 use super::read::Entry;
 use super::sections::{Planned, Secret, World};
+use ::config::{HostPattern, SecretSection, Template, is_never_passed};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use toolcrib::config::{HostPattern, SecretSection, Template, UpstreamSection, is_never_passed};
+use toolcrib::config::UpstreamSection;
 use toolcrib::envelope::Failure;
 use url::Url;
 

@@ -2,8 +2,8 @@
 //!
 //! It is better to keep too much as a secret than to write one down: what is taken for one by mistake works all the same.
 
+use secrets::shape_in;
 use std::path::Path;
-use toolcrib::secrets::shape_in;
 use url::Url;
 
 /// In names of secrets, in capital letters.

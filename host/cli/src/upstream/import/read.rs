@@ -1,8 +1,10 @@
 //! Reads the files of other clients: bounded, without running what they name, and each on its own, so that a broken one keeps no other from being
 //! read.
 
+use super::super::super::setup::usage;
 use super::clients::Client;
-use super::jsonc;
+use jsonc_parser::errors::{ParseError, ParseErrorKind};
+use jsonc_parser::{ParseOptions, parse_to_serde_value};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -10,10 +12,22 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use toolcrib::envelope::Failure;
 
-use super::super::super::setup::usage;
-
 /// Bytes of a file.
 const MOST_BYTES: u64 = 4 << 20;
+
+/// JSON with comments and commas before closing brackets, as editors take it.
+pub(super) const JSONC: ParseOptions = ParseOptions {
+    allow_comments: true,
+    allow_trailing_commas: true,
+    allow_loose_object_property_names: false,
+    allow_missing_commas: false,
+    allow_single_quoted_strings: false,
+    allow_hexadecimal_numbers: false,
+    allow_unary_plus_numbers: false,
+    allow_bare_decimal_point_numbers: false,
+    allow_non_finite_numbers: false,
+    allow_extended_string_escapes: false,
+};
 
 /// A server as a client has it.
 pub(super) struct Entry {
@@ -96,16 +110,16 @@ fn parsed(file: &Path, text: &str) -> Result<Value, Failure> {
         })?;
         return serde_json::to_value(table).map_err(|error| broken(1, &error));
     }
-    let plain = jsonc::plain(text).text;
-    // An empty file is what some clients begin with.
-    if plain.trim().is_empty() {
-        return Ok(Value::Null);
+    // An empty file, with which some clients begin, is `null`.
+    parse_to_serde_value(text, &JSONC).map_err(|error: ParseError| broken(error.line_display(), &said(&error)))
+}
+
+/// Why a text is not JSON, without anything of it.
+pub(super) fn said(error: &ParseError) -> String {
+    match error.kind() {
+        ParseErrorKind::String(_) => "invalid string".to_owned(),
+        other => other.to_string().to_lowercase(),
     }
-    serde_json::from_str(&plain).map_err(|error| {
-        let whole = error.to_string();
-        let why = whole.split(" at line ").next().unwrap_or_default().to_owned();
-        broken(error.line(), &why)
-    })
 }
 
 /// Whether a file is TOML; all others are JSON.

@@ -1,19 +1,16 @@
 //! Leaves one entry in the file of a client in place of the servers that were imported. What else the file says stays, and the file as it was is
 //! kept beside it.
 
-use super::super::super::setup::{cannot, usage};
+use super::super::super::setup::cannot;
 use super::clients::Client;
-use super::jsonc;
-use super::read::{is_toml, text};
-use indexmap::IndexMap;
-use serde_json::value::RawValue;
-use serde_json::{Value, json};
+use super::read::{JSONC, is_toml, said, text};
+use base::paths::canonical;
+use jsonc_parser::cst::{CstInputValue, CstRootNode};
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use toolcrib::envelope::Failure;
-use toolcrib::policy::files::canonical;
 
 /// The name of the entry that is left.
 const ENTRY: &str = "toolcrib";
@@ -35,13 +32,14 @@ pub(super) fn rewrite(file: &Path, taken: &Taken) -> Result<PathBuf, Failure> {
     let program = std::env::current_exe().ok().filter(|program| program.is_file());
     let program = program.map_or_else(|| ENTRY.to_owned(), |program| program.display().to_string());
     let after = match is_toml(file) {
-        true => toml(&before, taken, &program).map_err(|why| cannot(file, &why))?,
-        false => json(file, &before, taken, &program)?,
+        true => toml(&before, taken, &program),
+        false => json(&before, taken, &program),
     };
+    let after = after.map_err(|why| cannot(file, &why))?;
     // A link stays one, and what it leads to is kept where it lies.
     let found = canonical(file);
     let kept = keep(&found).map_err(|error| cannot(file, &error))?;
-    toolcrib::dirs::replace(&found, after.as_bytes()).map_err(|error| cannot(file, &error))?;
+    base::dirs::replace(&found, after.as_bytes()).map_err(|error| cannot(file, &error))?;
     Ok(kept)
 }
 
@@ -68,24 +66,35 @@ fn keep(file: &Path) -> io::Result<PathBuf> {
     Err(io::Error::other(format!("{MOST_BACKUPS} files ending in `{BACKUP}` are beside it: remove some")))
 }
 
-fn json(file: &Path, before: &str, taken: &Taken, program: &str) -> Result<String, Failure> {
-    let plain = jsonc::plain(before);
-    if plain.has_comments {
-        return Err(usage(format!("`{}` has comments, which would be lost: it stays as it is", file.display())).hint(
-            "remove the servers from it by hand, and add one with the command `toolcrib` and the argument `serve`",
-        ));
-    }
-    let mut entry = json!({ "command": program, "args": ["serve"] });
-    if let Some(kind) = taken.client.entry_type() {
-        entry["type"] = kind.into();
-    }
-    let mut after = plain.text;
-    let mut entry = Some(entry);
+fn json(before: &str, taken: &Taken, program: &str) -> Result<String, String> {
+    let root = CstRootNode::parse(before, &JSONC).map_err(|error| said(&error))?;
+    let mut is_first = true;
     for table in tables(taken) {
-        let names: Vec<&str> = of_table(taken, table).collect();
-        after = edited(&after, table, &names, entry.take().as_ref(), 0).map_err(|error| cannot(file, &error))?;
+        let mut servers = root.object_value().ok_or("it is not a table")?;
+        for key in table {
+            // Of a key that is there twice, programs take the last.
+            let mut of_key = servers.properties().into_iter().rev();
+            let last = of_key.find(|property| property.decoded_name().as_deref() == Some(key));
+            servers = last.and_then(|last| last.object_value()).ok_or_else(|| format!("`{key}` is gone"))?;
+        }
+        for name in of_table(taken, table) {
+            while let Some(server) = servers.get(name) {
+                server.remove();
+            }
+        }
+        if std::mem::take(&mut is_first) && servers.get(ENTRY).is_none() {
+            servers.append(ENTRY, entry(taken.client, program));
+        }
     }
-    Ok(after + "\n")
+    Ok(root.to_string())
+}
+
+/// The entry of this program.
+fn entry(client: Client, program: &str) -> CstInputValue {
+    let text = |text: &str| CstInputValue::from(text);
+    let mut fields = vec![("command".to_owned(), text(program)), ("args".to_owned(), vec!["serve"].into())];
+    fields.extend(client.entry_type().map(|kind| ("type".to_owned(), text(kind))));
+    fields.into()
 }
 
 /// The tables that servers are taken out of, each once.
@@ -101,36 +110,6 @@ fn tables<'f>(taken: &Taken<'f>) -> Vec<&'f [String]> {
 
 fn of_table<'f>(taken: &Taken<'f>, table: &[String]) -> impl Iterator<Item = &'f str> {
     taken.servers.iter().filter(move |(of, _)| *of == table).map(|(_, name)| *name)
-}
-
-/// The object without these members of the table below a path, and with the entry. All values beside the path stay as they are written.
-fn edited(
-    object: &str,
-    path: &[String],
-    names: &[&str],
-    entry: Option<&Value>,
-    depth: usize,
-) -> serde_json::Result<String> {
-    let mut members: IndexMap<String, Box<RawValue>> = serde_json::from_str(object)?;
-    match path.split_first() {
-        None => {
-            members.retain(|name, _| !names.contains(&name.as_str()));
-            if let Some(entry) = entry.filter(|_| !members.contains_key(ENTRY)) {
-                members.insert(ENTRY.to_owned(), RawValue::from_string(entry.to_string())?);
-            }
-        }
-        Some((key, rest)) => {
-            if let Some(value) = members.get_mut(key) {
-                *value = RawValue::from_string(edited(value.get(), rest, names, entry, depth + 1)?)?;
-            }
-        }
-    }
-    let indent = "  ".repeat(depth);
-    let members: Vec<String> = members
-        .iter()
-        .map(|(name, value)| format!("{indent}  {}: {}", Value::from(name.as_str()), value.get()))
-        .collect();
-    Ok(if members.is_empty() { "{}".into() } else { format!("{{\n{}\n{indent}}}", members.join(",\n")) })
 }
 
 fn toml(before: &str, taken: &Taken, program: &str) -> Result<String, String> {
@@ -161,16 +140,31 @@ mod tests {
     use super::*;
 
     #[test]
-    fn other_keys_stay_as_they_are_written() {
-        let before = r#"{ "cost": 1.10e2, "mcpServers": { "a": {"command":"a"}, "b": {"x": 0.30} }, "z": [1,  2] }"#;
-        let path = ["mcpServers".to_owned()];
-        let after = edited(before, &path, &["a"], Some(&json!({ "command": "t" })), 0).unwrap();
+    fn a_file_of_json_keeps_its_comments_and_other_keys_as_they_are_written() {
+        let (table, name) = (["mcpServers".to_owned()], "a");
+        let taken = Taken { client: Client::ClaudeCode, servers: vec![(&table, name)] };
+        let after = |before: &str| json(before, &taken, "/t").unwrap();
         assert_eq!(
-            after,
-            "{\n  \"cost\": 1.10e2,\n  \"mcpServers\": {\n    \"b\": {\"x\": 0.30},\n    \"toolcrib\": {\"command\":\"t\"}\n  },\n  \"z\": [1,  2]\n}"
+            after(r#"{ "cost": 1.10e2, "mcpServers": { "a": {"command":"a"}, "b": {"x": 0.30} }, "z": [1,  2] }"#),
+            r#"{ "cost": 1.10e2, "mcpServers": {
+    "b": {"x": 0.30},
+    "toolcrib": {
+      "command": "/t",
+      "args": ["serve"]
+    }
+  }, "z": [1,  2] }"#
         );
-        let again = edited(&after, &path, &["b", "toolcrib"], None, 0).unwrap();
-        assert!(again.contains("\"mcpServers\": {}"), "{again}");
+        assert_eq!(
+            after(
+                "{\n  // Mine.\n  \"mcpServers\": {\n    \"a\": {}, // first\n    \"toolcrib\": 1, /* own */\n  },\n}\n"
+            ),
+            "{\n  // Mine.\n  \"mcpServers\": {\n    \"toolcrib\": 1, /* own */\n  },\n}\n"
+        );
+        assert_eq!(
+            after(r#"{ "mcpServers": { "a": {} }, "mcpServers": { "a": {}, "toolcrib": 1 } }"#),
+            r#"{ "mcpServers": { "a": {} }, "mcpServers": { "toolcrib": 1 } }"#
+        );
+        assert_eq!(json("{}", &taken, "/t").unwrap_err(), "`mcpServers` is gone");
     }
 
     #[test]

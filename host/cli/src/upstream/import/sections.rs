@@ -5,9 +5,10 @@ use super::draft::Draft;
 use super::fields::Fields;
 use super::looks;
 use super::read::Entry;
+use ::config::{HostPattern, upstream_name_fault};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use toolcrib::config::{Config, HostPattern, UpstreamSection, upstream_name_fault};
+use toolcrib::config::{Config, UpstreamSection};
 use toolcrib::envelope::Failure;
 use url::Url;
 

@@ -5,11 +5,11 @@ use super::super::super::settings_file::table;
 use super::super::add;
 use super::sections::{Found, Outcome, Planned, shell_word};
 use super::{Rewritten, State};
+use base::text::sanitize::visible_line;
 use serde_json::{Value, json};
 use std::path::Path;
 use toolcrib::config::UpstreamSection;
 use toolcrib::envelope::Failure;
-use toolcrib::text::sanitize::visible_line;
 
 /// What was found, file by file.
 pub(super) fn overview(all: &[Found]) -> Page {

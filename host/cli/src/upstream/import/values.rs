@@ -5,10 +5,10 @@ use super::clients::Piece;
 use super::draft::Draft;
 use super::looks;
 use super::sections::Secret;
+use ::config::SecretSection;
+use secrets::{MOST_BYTES, check_value};
 use std::path::Path;
-use toolcrib::config::SecretSection;
 use toolcrib::envelope::Failure;
-use toolcrib::secrets::{MOST_BYTES, check_value};
 
 /// A secret that a section is to have.
 struct Wanted<'t> {
@@ -140,7 +140,7 @@ impl Draft<'_> {
             return Err(usage(why).hint(format!("add it by hand, with `toolcrib upstream add {}`", self.name)));
         }
         let candidates = self.candidates(wanted);
-        for name in candidates.iter().filter(|name| toolcrib::text::names::is_name(name)) {
+        for name in candidates.iter().filter(|name| base::text::names::is_name(name)) {
             let planned = self.secrets.iter().find(|secret| secret.name == *name).map(|secret| &secret.value);
             let planned = planned.or_else(|| self.values.get(name));
             match (self.world.config.secret.get(name), value) {

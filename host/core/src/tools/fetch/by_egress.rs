@@ -1,18 +1,19 @@
 //! Pages by the one egress, for a person's own command.
 
-use super::web::{Answer, Web};
 use crate::Host;
 use crate::call::CallContext;
-use crate::call::scope::Scope;
-use crate::config::{Config, HostPattern, ShapeAction};
-use crate::egress::{Request, Target};
-use crate::envelope::{Failure, Kind};
-use crate::policy::Policy;
-use crate::policy::http::HttpGrant;
-use crate::secrets::Secrets;
+use base::envelope::{Failure, Kind};
+use base::target::Target;
+use config::{Config, HostPattern, ShapeAction};
+use egress::Egress;
 use futures_util::future::BoxFuture;
-use reqwest::Method;
-use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
+use http::Method;
+use http::header::{HeaderMap, HeaderName, HeaderValue};
+use oci::{Answer, Web};
+use policy::Policy;
+use policy::http::{HttpGrant, Request};
+use policy::scope::Scope;
+use secrets::Secrets;
 use std::sync::Arc;
 use url::Url;
 
@@ -20,6 +21,7 @@ use url::Url;
 pub(super) struct ByEgress {
     grant: HttpGrant,
     scope: Scope,
+    egress: Arc<Egress>,
 }
 
 impl ByEgress {
@@ -32,15 +34,14 @@ impl ByEgress {
         context: &CallContext,
         host: &Host,
     ) -> Result<Self, Failure> {
-        let most = usize::try_from(most.max(super::registry::MOST_MANIFEST)).unwrap_or(usize::MAX);
+        let most = usize::try_from(most.max(oci::MOST_MANIFEST)).unwrap_or(usize::MAX);
         let grant = HttpGrant::of_download(typed, hosts, most, policy.config())?;
         // A registry's token looks like somebody's secret, and is what anybody gets. Of secrets that are kept nothing is known here: a body
         // without one would have another digest.
         let mut config: Config = policy.config().clone();
         config.leaks.shapes = ShapeAction::Off;
-        let (backend, egress) = (context.backend.clone(), host.egress.clone());
-        let scope = Scope::of_host("plugin add", &config, backend, egress, Arc::new(Secrets::none()));
-        Ok(Self { grant, scope })
+        let scope = Scope::of_host("plugin add", &config, context.backend.clone(), Arc::new(Secrets::none()));
+        Ok(Self { grant, scope, egress: host.services.egress.clone() })
     }
 }
 
@@ -62,7 +63,7 @@ impl Web for ByEgress {
             }
             let limit = usize::try_from(most).unwrap_or(usize::MAX);
             let request = Request { method: Method::GET, headers: sent, body: Vec::new(), limit };
-            let response = self.scope.egress.fetch(request, target, &self.grant, &self.scope).await?;
+            let response = self.egress.fetch(request, target, &self.grant, &self.scope).await?;
             let text =
                 |(name, value): (&HeaderName, &HeaderValue)| Some((name.to_string(), value.to_str().ok()?.to_owned()));
             Ok(Answer {

@@ -1,37 +1,24 @@
 //! Fetching a plugin that a person has named: from the web, by its digest, or from a registry of artifacts.
 //!
-//! `source.rs` and `reference.rs` read what was typed; `registry.rs` asks a registry, by `challenge.rs` and `artifact.rs`. Everything leaves by
-//! the one egress (`by_egress.rs`), within what `policy/http/download.rs` admits. Nothing is written here, and nothing gets rights.
+//! `config::source` reads what was typed, `oci` asks a registry. Everything leaves by the one egress (`by_egress.rs`), within what `policy/http/download.rs` admits. Nothing is written here, and nothing gets rights.
 
-mod artifact;
 mod by_egress;
-mod challenge;
-mod digest;
-mod reference;
-mod registry;
-mod source;
-#[cfg(test)]
-mod tests;
-mod web;
 
-pub use digest::Digest;
-pub use reference::Reference;
-pub use source::Source;
+pub use config::source::{Digest, Reference, Source};
 
-use super::manifest::{Manifest, Origin, PluginId};
 use super::provider::{Component, Refused};
 use crate::Host;
 use crate::call::CallContext;
-use crate::config::HostPattern;
-use crate::envelope::{Failure, Kind};
-use crate::policy::Policy;
-use crate::policy::lock::Code;
+use base::envelope::{Failure, Kind};
 use by_egress::ByEgress;
+use config::HostPattern;
+use contract::manifest::{Manifest, Origin, PluginId};
 use futures_util::future::BoxFuture;
-use registry::{Registry, other_bytes};
+use oci::{Registry, Web, other_bytes};
+use policy::Policy;
+use policy::lock::Code;
 use std::path::{Path, PathBuf};
 use url::Url;
-use web::Web;
 
 /// What a person has asked for.
 pub struct Wanted<'w> {
@@ -165,14 +152,5 @@ fn check_locks(policy: &Policy, file: &Path, digest: &Digest) -> Result<(), Fail
     match policy.check_locks(&unseen) {
         Err(barred) if barred.code.is_some_and(|code| code != Code::StatementMismatch) => Err(barred.failure),
         Ok(_) | Err(_) => Ok(()),
-    }
-}
-
-/// Whether a host is this machine, by its name or address.
-fn is_loopback(host: &url::Host<impl AsRef<str>>) -> bool {
-    match host {
-        url::Host::Domain(name) => name.as_ref() == "localhost" || name.as_ref().ends_with(".localhost"),
-        url::Host::Ipv4(address) => address.is_loopback(),
-        url::Host::Ipv6(address) => address.is_loopback(),
     }
 }

@@ -2,24 +2,27 @@
 
 use super::foreign::Functions;
 use super::{Code, LoadError, Provider, Ready, Refused, Said, digest, foreign, read_definitions};
-use crate::call::scope::Scope;
-use crate::capability::{Capability, interface, wasi};
-use crate::config::Limits;
-use crate::disk::{Stamp, Unreadable};
-use crate::envelope::Kind;
-use crate::event::{Compiling, EventSink};
-use crate::policy::files::HostReads;
-use crate::sandbox::{CompileError, Entrance, Guest, Owner, Sandbox, Source};
-use crate::text::names::folded;
-use crate::text::sanitize;
-use crate::tools::definition::{CHECKS, Definition};
 use crate::tools::files::Files;
-use crate::tools::foreign::{Bounds, Exports, Signature, Unread, check_depth, check_type_scopes, exports};
-use crate::tools::manifest::{MOST_TOOLS, Manifest, Origin, PluginId};
 use crate::tools::seen::Seen;
 use crate::tools::source::Builtin;
-use crate::tools::words::Words;
+use base::capability::Capability;
+use base::disk::{Stamp, Unreadable};
+use base::envelope::Kind;
+use base::text::names::folded;
+use base::text::sanitize;
+use config::Limits;
+use contract::definition::{CHECKS, Definition};
+use contract::foreign::{Bounds, Exports, Signature, Unread, check_depth, check_type_scopes, exports};
+use contract::manifest::{MOST_TOOLS, Manifest, Origin, PluginId};
+use contract::words::Words;
+use engine::compile::CompileError;
+use engine::room::Owner;
 use futures_util::future::BoxFuture;
+use guest::capability::{interface, wasi};
+use guest::reach::Reach;
+use guest::sandbox::{Entrance, Guest, Sandbox, Source};
+use policy::event::{Compiling, EventSink};
+use policy::host_reads::HostReads;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::fs::Metadata;
@@ -116,13 +119,18 @@ impl Component {
     }
 
     /// Takes a component of this program, whose digest was made when it was built.
-    pub(in crate::tools) fn builtin((name, sha256, bytes, written): Builtin, seen: &Seen) -> Result<Self, Refused> {
+    pub(in crate::tools) fn builtin(builtin: Builtin, seen: &Seen) -> Result<Self, Refused> {
+        let Builtin { name, sha256, bytes, definitions, family, search } = builtin;
         let id = PluginId { name: name.into(), sha256: sha256.into(), origin: Origin::BuiltIn };
         let shown = Shown::seen(bytes, sha256, Some(seen));
         let component =
             shown.and_then(|shown| Self::new(id, Bytes::Here(bytes.into()), bytes.len() as u64, shown, None));
         component
-            .map(|component| Self { written, ..component })
+            .map(|component| {
+                let mut manifest = Arc::unwrap_or_clone(component.manifest);
+                (manifest.family, manifest.search) = (family, search);
+                Self { manifest: Arc::new(manifest), written: definitions, ..component }
+            })
             .map_err(|reason| Refused { origin: name.into(), reason })
     }
 
@@ -131,7 +139,15 @@ impl Component {
         let found = std::fs::metadata(path).ok().filter(Metadata::is_file)?;
         let sha256 = seen.digest(path, &Stamp::of(&found))?;
         let id = id(path, sha256.to_owned());
-        let new = |shown| Self::new(id, Bytes::There(path.into()), found.len(), shown, Words::beside(path, files)?);
+        let new = |shown| {
+            Self::new(
+                id,
+                Bytes::There(path.into()),
+                found.len(),
+                shown,
+                Words::beside(path, |words| files.words(words))?,
+            )
+        };
         Some(seen.shown(sha256)?.and_then(new))
     }
 
@@ -155,7 +171,13 @@ impl Component {
 
     fn of(path: &Path, sha256: String, bytes: Vec<u8>, shown: Shown, files: Files<'_>) -> Result<Self, String> {
         let size = bytes.len() as u64;
-        Self::new(id(path, sha256), Bytes::Here(Cow::Owned(bytes)), size, shown, Words::beside(path, files)?)
+        Self::new(
+            id(path, sha256),
+            Bytes::Here(Cow::Owned(bytes)),
+            size,
+            shown,
+            Words::beside(path, |words| files.words(words))?,
+        )
     }
 
     fn new(id: PluginId, bytes: Bytes, size: u64, shown: Shown, words: Option<Words>) -> Result<Self, String> {
@@ -177,8 +199,10 @@ impl Component {
         if let Some(functions) = &typed {
             tools = functions.names().to_vec();
         }
-        let manifest = Manifest::new(id, tools, capabilities, functions)?;
-        let manifest = Arc::new(Manifest { imports, size, left_out, unsure, has_words, ..manifest });
+        let mut manifest = Manifest::new(id, tools, capabilities, functions)?;
+        (manifest.imports, manifest.size, manifest.left_out) = (imports, size, left_out);
+        (manifest.unsure, manifest.has_words) = (unsure, has_words);
+        let manifest = Arc::new(manifest);
         Ok(Self { manifest, bytes, core_instances, typed, written: "" })
     }
 
@@ -233,7 +257,7 @@ impl Provider for Component {
     fn load<'a>(
         &'a self,
         sandbox: &'a Arc<Sandbox>,
-        scope: Scope,
+        scope: Reach,
         events: &'a dyn EventSink,
     ) -> BoxFuture<'a, Result<Ready, LoadError>> {
         Box::pin(async move {

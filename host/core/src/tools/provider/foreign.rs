@@ -8,18 +8,18 @@ mod program;
 
 use super::component::{Component, rules};
 use super::{Code, LoadError, Ready, Said};
-use crate::call::scope::Scope;
-use crate::capability::bindings::exports::toolcrib::plugin::tools;
-use crate::capability::bindings::toolcrib::plugin::types;
-use crate::capability::wasi::Reasons;
-use crate::config::Limits;
-use crate::envelope::{Failure, Kind};
-use crate::event::EventSink;
-use crate::policy::Grants;
-use crate::sandbox::{Sandbox, TypedGuest};
-use crate::tools::definition::{Definition, Guidance};
-use crate::tools::foreign::{self, Bounds, Function, Outcome, Signature, Unread, exports};
-use crate::tools::words::Words;
+use base::envelope::{Failure, Kind};
+use config::Limits;
+use contract::definition::{Definition, Guidance};
+use contract::foreign::{self, Bounds, Function, Outcome, Signature, Unread, exports};
+use contract::words::Words;
+use guest::capability::bindings::exports::toolcrib::plugin::tools;
+use guest::capability::bindings::toolcrib::plugin::types;
+use guest::capability::wasi::Reasons;
+use guest::reach::Reach;
+use guest::sandbox::{Sandbox, TypedGuest};
+use policy::Grants;
+use policy::event::EventSink;
 use serde_json::Value;
 use std::sync::Arc;
 
@@ -96,7 +96,7 @@ pub(super) async fn load(
     component: &Component,
     functions: &Arc<Functions>,
     sandbox: &Arc<Sandbox>,
-    scope: Scope,
+    scope: Reach,
     events: &dyn EventSink,
 ) -> Result<Ready, LoadError> {
     let (limits, source) = (scope.limits.clone(), component.source());
@@ -143,7 +143,7 @@ impl Typed {
         tool: &str,
         arguments: &str,
         grants: Arc<Grants>,
-        scope: Arc<Scope>,
+        scope: Arc<Reach>,
     ) -> Result<Result<tools::Output, types::Failure>, Failure> {
         let Some(function) = self.functions.find(tool) else {
             return Err(Failure::new(Kind::Internal, format!("the component has no function for `{tool}`")));

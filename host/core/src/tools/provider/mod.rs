@@ -13,26 +13,28 @@ pub use component::Component;
 pub(in crate::tools) use component::{Shown, TOOLS_SECTION};
 pub(crate) use foreign::Typed;
 pub use program::program_faults;
-pub(crate) use program::usage_page;
 pub(in crate::tools) use program::{PROGRAM, Program, Template};
 use upstream::Remote;
 pub(in crate::tools) use upstream::Server;
 
-use crate::call::scope::Scope;
 use crate::call::{check_failure, check_output};
-use crate::capability::bindings::exports::toolcrib::plugin::tools;
-use crate::config::Limits;
-use crate::envelope::{Failure, Kind, Output};
-use crate::event::EventSink;
-use crate::policy::Grants;
-use crate::sandbox::{Guest, Sandbox};
-use crate::tools::definition::{Definition, Tool};
-use crate::tools::manifest::Manifest;
+use base::envelope::{Failure, Kind, Output};
+use config::Limits;
+use contract::definition::{Definition, Guidance, Tool};
+use contract::manifest::Manifest;
 use futures_util::future::BoxFuture;
+use guest::capability::bindings::exports::toolcrib::plugin::tools;
+use guest::reach::Reach;
+use guest::sandbox::{Guest, Sandbox};
+use policy::Grants;
+use policy::event::EventSink;
 use sha2::{Digest, Sha256};
 use std::fmt;
 use std::sync::Arc;
 use tokio::sync::OnceCell;
+
+/// The hint that names a kind of events.
+const EVENTS: &str = "embedder";
 
 /// What a plugin comes from.
 pub(crate) trait Provider: Send + Sync {
@@ -43,7 +45,7 @@ pub(crate) trait Provider: Send + Sync {
     fn load<'a>(
         &'a self,
         sandbox: &'a Arc<Sandbox>,
-        scope: Scope,
+        scope: Reach,
         events: &'a dyn EventSink,
     ) -> BoxFuture<'a, Result<Ready, LoadError>>;
 
@@ -116,7 +118,7 @@ impl Code {
         tool: &Tool,
         arguments: &str,
         grants: Arc<Grants>,
-        scope: &Arc<Scope>,
+        scope: &Arc<Reach>,
     ) -> Result<Output, Failure> {
         let (name, own) = (tool.name(), scope.clone());
         let answered = match self {
@@ -138,7 +140,7 @@ impl Code {
 
 impl Code {
     /// Asks once more what it offers, in an instance of its own. Returns the digest of that, or nothing where it follows from the bytes.
-    pub(crate) async fn definitions(&self, sandbox: &Sandbox, scope: Scope) -> Result<Option<String>, Failure> {
+    pub(crate) async fn definitions(&self, sandbox: &Sandbox, scope: Reach) -> Result<Option<String>, Failure> {
         let guest = match self {
             Self::Component(guest) => guest,
             Self::Program(guest) => guest,
@@ -152,7 +154,29 @@ impl Code {
 
 /// Reads what a component said of its tools.
 pub(in crate::tools) fn read_definitions(said: Vec<tools::Definition>) -> Result<Vec<Definition>, String> {
-    said.into_iter().map(Definition::try_from).collect()
+    said.into_iter().map(read_definition).collect()
+}
+
+fn read_definition(said: tools::Definition) -> Result<Definition, String> {
+    let schema = |text: &str, which| {
+        serde_json::from_str(text).map_err(|error| format!("its {which} schema is not JSON: {error}"))
+    };
+    Ok(Definition {
+        input_schema: schema(&said.input_schema, "input")?,
+        output_schema: said.output_schema.as_deref().map(|text| schema(text, "output")).transpose()?,
+        name: said.name,
+        title: said.title,
+        summary: said.summary,
+        guidance: Guidance {
+            when_to_use: said.guidance.when_to_use,
+            when_not_to_use: said.guidance.when_not_to_use,
+            disambiguation: said.guidance.disambiguation,
+            examples: said.guidance.examples,
+        },
+        usage: said.usage,
+        // Of hints that this host does not know nothing is kept.
+        events: said.hints.into_iter().filter(|(key, _)| key == EVENTS).map(|(_, kind)| kind).collect(),
+    })
 }
 
 /// What a plugin said of its tools, and that word for word.

@@ -1,25 +1,22 @@
 //! A declared program: the component that is the tool of every one of them, under the program's name and with its usage page.
 
 use super::{Code, Component, LoadError, Provider, Ready, Refused, Said};
-use crate::backend::sealed::program_sha256;
-use crate::call::scope::Scope;
-use crate::config::{Limits, ProgramSection};
-use crate::disk::Unreadable;
-use crate::event::EventSink;
-use crate::policy::Policy;
-use crate::policy::files::HostReads;
-use crate::sandbox::{Guest, Sandbox};
-use crate::tools::definition::{Definition, Guidance};
-use crate::tools::manifest::Manifest;
+use backend::sealed::program_sha256;
+use config::{Limits, ProgramSection};
+use contract::definition::{Definition, Guidance};
+use contract::manifest::Manifest;
 use futures_util::future::BoxFuture;
-use std::io::Read;
+use guest::reach::Reach;
+use guest::sandbox::{Guest, Sandbox};
+use policy::Policy;
+use policy::event::EventSink;
+use policy::host_reads::HostReads;
+use policy::programs::{USAGE_BYTES, UsagePage, usage_page};
 use std::sync::Arc;
 use tokio::sync::OnceCell;
 
 /// The built-in component that each declared program is a tool of. It is no plugin by itself.
 pub(in crate::tools) const PROGRAM: &str = "program";
-/// Bytes of a usage page.
-const USAGE_BYTES: usize = 16 << 10;
 
 /// The component, and its code once one of the programs was called.
 pub(in crate::tools) struct Template {
@@ -33,13 +30,6 @@ pub(in crate::tools) struct Program {
     about: String,
     page: Option<String>,
     template: Arc<Template>,
-}
-
-/// What models read of how a program is used.
-pub(crate) struct UsagePage {
-    pub(crate) text: String,
-    /// The file has more.
-    is_cut: bool,
 }
 
 impl Template {
@@ -91,7 +81,7 @@ impl Provider for Program {
     fn load<'a>(
         &'a self,
         sandbox: &'a Arc<Sandbox>,
-        scope: Scope,
+        scope: Reach,
         events: &'a dyn EventSink,
     ) -> BoxFuture<'a, Result<Ready, LoadError>> {
         Box::pin(async move {
@@ -118,23 +108,6 @@ impl Provider for Program {
             Ok(Code::Program(guest.clone()))
         })
     }
-}
-
-/// The usage page of a program, if it has one.
-///
-/// # Errors
-///
-/// Why its file cannot be read.
-pub(crate) fn usage_page(section: &ProgramSection, reads: &HostReads) -> Result<Option<UsagePage>, Unreadable> {
-    let Some(path) = &section.usage else { return Ok(None) };
-    let mut bytes = Vec::new();
-    reads.shown(path)?.file.take(USAGE_BYTES as u64 + 1).read_to_end(&mut bytes)?;
-    let is_cut = bytes.len() > USAGE_BYTES;
-    let text = String::from_utf8_lossy(&bytes[..bytes.len().min(USAGE_BYTES)]);
-    // A character may have been cut in two.
-    let text = if is_cut { text.trim_end_matches(char::REPLACEMENT_CHARACTER) } else { &text };
-    let text = text.trim().to_owned();
-    Ok((!text.is_empty()).then_some(UsagePage { text, is_cut }))
 }
 
 /// What is wrong with what is declared as `name`, for people: what keeps it from being run, and what it is only worse for.

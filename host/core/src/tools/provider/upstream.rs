@@ -2,17 +2,17 @@
 //! one of its tools is called.
 
 use super::{Code, LoadError, Provider, Ready, Refused, Said};
-use crate::call::scope::Scope;
-use crate::config::{Limits, UpstreamSection, upstream_name_fault};
-use crate::envelope::{Failure, Output};
-use crate::event::EventSink;
-use crate::policy::Grants;
-use crate::sandbox::Sandbox;
-use crate::tools::manifest::Manifest;
-use crate::upstream::{Accepted, Upstream, Upstreams};
+use base::envelope::{Failure, Output};
+use config::{Limits, UpstreamSection, upstream_name_fault};
+use contract::manifest::Manifest;
 use futures_util::future::BoxFuture;
+use guest::reach::Reach;
+use guest::sandbox::Sandbox;
+use policy::Grants;
+use policy::event::EventSink;
 use std::path::Path;
 use std::sync::Arc;
+use upstream::{Accepted, Upstream, Upstreams};
 
 /// One server.
 pub(in crate::tools) struct Server {
@@ -44,7 +44,7 @@ impl Server {
             return Err(refused(format!("[upstream.{name}] {fault}; `toolcrib upstream add` writes a whole section")));
         }
         let accepted = Accepted::read(config, name, &section.accepted).map_err(refused)?;
-        let manifest = Arc::new(Manifest::of_upstream(name, section, &accepted).map_err(refused)?);
+        let manifest = Arc::new(accepted.manifest(name, section).map_err(refused)?);
         let declared = manifest.id.approved_as().to_owned();
         let upstream = Arc::new(Upstream { name: name.to_owned(), section: section.clone(), accepted, declared });
         Ok(Self { manifest, upstream, upstreams })
@@ -59,7 +59,7 @@ impl Provider for Server {
     fn load<'a>(
         &'a self,
         _: &'a Arc<Sandbox>,
-        _: Scope,
+        _: Reach,
         _: &'a dyn EventSink,
     ) -> BoxFuture<'a, Result<Ready, LoadError>> {
         Box::pin(async move {
@@ -93,7 +93,7 @@ impl Remote {
         tool: &str,
         arguments: &str,
         grants: &Grants,
-        scope: &Arc<Scope>,
+        scope: &Arc<Reach>,
     ) -> Result<Output, Failure> {
         // The request may be on its way before anything is waited for.
         scope.accept()?;
@@ -105,7 +105,7 @@ impl Remote {
                 true => Failure::cancelled(),
                 false => Failure::cancelled().hint("the server was told, and may go on all the same"),
             }),
-            called = Box::pin(self.upstreams.call(&self.upstream, tool, arguments, grant, scope)) => {
+            called = Box::pin(self.upstreams.call(&self.upstream, tool, arguments, grant, &scope.scope)) => {
                 called.map_err(|failure| scope.guard.redact_failure(failure))
             }
         }

@@ -1,15 +1,15 @@
 //! A component that is a program: arguments and input in, exit status and streams out, as declared programs have them.
 
 use super::{failure, hint, told, with_reasons};
-use crate::call::scope::Scope;
-use crate::capability::bindings::exports::toolcrib::plugin::tools;
-use crate::capability::bindings::toolcrib::plugin::types;
-use crate::envelope::Failure;
-use crate::kept_output::Captured;
-use crate::policy::Grants;
-use crate::sandbox::{Collected, Sandbox, Streams, TypedGuest};
-use crate::tools::definition::{Definition, Guidance};
-use crate::tools::foreign::Signature;
+use base::envelope::Failure;
+use contract::definition::{Definition, Guidance};
+use contract::foreign::Signature;
+use guest::capability::bindings::exports::toolcrib::plugin::tools;
+use guest::capability::bindings::toolcrib::plugin::types;
+use guest::reach::Reach;
+use guest::sandbox::{Collected, Sandbox, Streams, TypedGuest};
+use kept_output::Captured;
+use policy::Grants;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
@@ -68,7 +68,7 @@ pub(super) async fn run(
     given: Map<String, Value>,
     sandbox: &Sandbox,
     grants: Arc<Grants>,
-    scope: Arc<Scope>,
+    scope: Arc<Reach>,
 ) -> Result<Result<tools::Output, types::Failure>, Failure> {
     // By its schema, these are what they are to be.
     let texts = given.get("args").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
@@ -107,7 +107,7 @@ pub(super) async fn run(
 }
 
 /// What it has printed, cut for its reader and kept whole, without secrets.
-async fn captured(name: &str, printed: &Collected, scope: &Scope) -> Captured {
+async fn captured(name: &str, printed: &Collected, scope: &Reach) -> Captured {
     let mut redactor = scope.guard.stream();
     let printed = printed.take();
     let mut bytes = redactor.push(&printed).into_owned();

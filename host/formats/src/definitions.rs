@@ -1,0 +1,241 @@
+//! From tools to a list of definitions, with a report of what the list does not say as the tools do.
+
+use super::schema::{Portable, portable};
+use super::strict::Dialect;
+use super::{Declared, Format, Note, Shape};
+use base::capability::Capability;
+use base::envelope::{Failure, Kind};
+use config::Allowlist;
+use contract::definition::{Definition, Tool};
+use contract::manifest::Manifest;
+use policy::Grants;
+use serde_json::Value;
+
+/// Whether a provider forces its model to keep to the schema.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Strictness {
+    /// If the provider makes it the default and no part of the schema is lost
+    #[default]
+    Auto,
+    /// For every tool; an error if a schema cannot be expressed in strict mode
+    On,
+    /// Never
+    Off,
+}
+
+impl Strictness {
+    /// Every choice.
+    pub const ALL: [Self; 3] = [Self::Auto, Self::On, Self::Off];
+
+    /// What it is called where one is chosen.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::On => "on",
+            Self::Off => "off",
+        }
+    }
+}
+
+/// A tool that models are offered.
+pub struct Offer<'t> {
+    /// What its plugin says of it.
+    pub definition: &'t Definition,
+    /// The description that a model reads.
+    pub description: &'t str,
+    /// What it can do.
+    pub effects: Effects,
+}
+
+/// What a tool can do, as its imports and grants have it; what a plugin says of itself does not count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Effects {
+    /// It can change something.
+    pub writes: bool,
+    /// It can reach beyond this host's files.
+    pub reaches_out: bool,
+}
+
+/// A list of definitions.
+pub struct Definitions {
+    /// The list, as the API accepts it; `None` if there are no tools: a request must then omit it.
+    pub json: Option<Value>,
+    /// What the list does not say as the tools do, a line each.
+    pub report: Vec<String>,
+}
+
+impl<'t> Offer<'t> {
+    /// A tool with what its plugin was granted.
+    #[must_use]
+    pub fn new(tool: &'t Tool, grants: &Grants) -> Self {
+        let effects = Effects::of(tool.plugin(), grants);
+        Self { definition: tool.definition(), description: tool.description(), effects }
+    }
+}
+
+impl Effects {
+    fn of(plugin: &Manifest, grants: &Grants) -> Self {
+        let all = plugin.capabilities.iter().map(|capability| match capability {
+            Capability::Introspect | Capability::Events => Self { writes: false, reaches_out: false },
+            // It moves the agent that it belongs to, or speaks to people, now or later.
+            // A server may do anything with what it is given.
+            Capability::Browser | Capability::Embedder | Capability::Schedules | Capability::Upstream => {
+                Self { writes: true, reaches_out: true }
+            }
+            Capability::Files => Self { writes: can_write(plugin, grants), reaches_out: false },
+            Capability::Http => Self { writes: can_send(grants), reaches_out: true },
+            // Servers are asked, and nothing is changed there.
+            Capability::Mail => Self { writes: false, reaches_out: true },
+            // Documents are this host's own.
+            Capability::Records => Self { writes: true, reaches_out: false },
+            Capability::Jobs if only_watches(plugin) => Self { writes: false, reaches_out: false },
+            Capability::Programs if only_lists(plugin) => Self { writes: false, reaches_out: false },
+            Capability::Panes if only_looks(plugin) => Self { writes: false, reaches_out: false },
+            // A command can do anything, and keys are commands; a job may be one.
+            Capability::Jobs
+            | Capability::Shell
+            | Capability::Exec
+            | Capability::Programs
+            | Capability::Panes
+            | Capability::PaneSessions => Self { writes: true, reaches_out: true },
+        });
+        let nothing = Self { writes: false, reaches_out: false };
+        all.fold(nothing, |one, other| Self {
+            writes: one.writes || other.writes,
+            reaches_out: one.reaches_out || other.reaches_out,
+        })
+    }
+}
+
+/// A tool of ours that types nothing.
+fn only_looks(plugin: &Manifest) -> bool {
+    plugin.id.is_builtin() && !plugin.calls(Capability::Panes, "send")
+}
+
+/// Likewise of a plugin that submits no job.
+fn only_watches(plugin: &Manifest) -> bool {
+    plugin.id.is_builtin() && !plugin.calls(Capability::Jobs, "submit")
+}
+
+/// Likewise of a plugin that runs none of the declared programs.
+fn only_lists(plugin: &Manifest) -> bool {
+    plugin.id.is_builtin() && !plugin.calls(Capability::Programs, "[method]run.start")
+}
+
+/// Of a plugin of others only the grant counts: the calls in its code are what it shows.
+fn can_write(plugin: &Manifest, grants: &Grants) -> bool {
+    let is_granted = grants.files().is_ok_and(|files| !files.writable().contains(&Allowlist::NOTHING));
+    is_granted && (!plugin.id.is_builtin() || plugin.writes_files())
+}
+
+/// A method that is granted is more than a question.
+fn can_send(grants: &Grants) -> bool {
+    grants.http().is_ok_and(|http| http.methods().iter().any(|method| !["GET", "HEAD", "OPTIONS"].contains(method)))
+}
+
+/// What becomes of the schemas.
+enum Mode {
+    Plain,
+    WhereNothingIsLost(&'static Dialect),
+    Always(&'static Dialect),
+}
+
+struct Writer {
+    shape: &'static dyn Shape,
+    mode: Mode,
+    report: Vec<String>,
+    impossible: Vec<String>,
+}
+
+pub(super) fn write(
+    format: Format,
+    mut offers: Vec<Offer<'_>>,
+    strictness: Strictness,
+) -> Result<Definitions, Failure> {
+    let shape = format.shape();
+    let mode = match (strictness, shape.dialect()) {
+        (Strictness::On, Some(dialect)) => Mode::Always(dialect),
+        (Strictness::Auto, Some(dialect)) if shape.is_strict_by_default() => Mode::WhereNothingIsLost(dialect),
+        (Strictness::On, None) => {
+            let message = format!("`{}` has no strict mode", format.name());
+            return Err(Failure::new(Kind::Usage, message).hint("omit `--strict`"));
+        }
+        _ => Mode::Plain,
+    };
+    let mut writer = Writer { shape, mode, report: Vec::new(), impossible: Vec::new() };
+    offers.sort_by(|one, other| one.definition.name.cmp(&other.definition.name));
+    let tools: Vec<Value> = offers.iter().filter_map(|offer| writer.tool(offer)).collect();
+    if writer.impossible.is_empty() {
+        let is_left_out = tools.is_empty() && !shape.has_empty_list();
+        if is_left_out {
+            writer.report.push("no tool can be called: omit the list of tools from the request".into());
+        }
+        return Ok(Definitions { json: (!is_left_out).then(|| shape.list(tools)), report: writer.report });
+    }
+    let why = writer.impossible.join("; ");
+    Err(Failure::new(Kind::Usage, format!("the strict mode of `{}` cannot express {why}", format.name()))
+        .hint("omit `--strict on`, or ask for the other tools by name"))
+}
+
+impl Writer {
+    fn tool(&mut self, offer: &Offer<'_>) -> Option<Value> {
+        let name = &offer.definition.name;
+        if let Some(why) = self.shape.refuses_name(name) {
+            self.report.push(format!("`{name}` is omitted: {why}"));
+            return None;
+        }
+        let chars = offer.description.chars().count();
+        if chars > self.shape.description_chars() {
+            let most = self.shape.description_chars();
+            self.report.push(format!(
+                "`{name}`: its description has {chars} characters, and some servers of this API refuse more than {most}"
+            ));
+        }
+        let (input, is_strict) = self.input(offer);
+        let output = self.output(offer);
+        Some(self.shape.tool(Declared { offer, input, output, is_strict }))
+    }
+
+    fn input(&mut self, offer: &Offer<'_>) -> (Value, bool) {
+        let (name, original) = (&offer.definition.name, &offer.definition.input_schema);
+        let Portable { schema, notes, is_inlined } = portable(original);
+        self.note(name, "", &notes);
+        let (dialect, must_be) = match self.mode {
+            Mode::Plain => return (schema, false),
+            Mode::WhereNothingIsLost(dialect) => (dialect, false),
+            Mode::Always(dialect) => (dialect, true),
+        };
+        let mut strict = dialect.say(&schema, original);
+        if !is_inlined {
+            strict.impossible.push(Note::new("", "references that cannot be inlined"));
+        }
+        if must_be {
+            self.note(name, "", &strict.lost);
+            self.impossible.extend(strict.impossible.iter().map(|note| format!("`{name}`: {note}")));
+            return (strict.schema, true);
+        }
+        if strict.lost.is_empty() && strict.impossible.is_empty() {
+            return (strict.schema, true);
+        }
+        self.note(name, " is not strict", &strict.lost);
+        self.note(name, " is not strict", &strict.impossible);
+        (schema, false)
+    }
+
+    fn output(&mut self, offer: &Offer<'_>) -> Option<Value> {
+        let schema = offer.definition.output_schema.as_ref().filter(|_| self.shape.has_output_schema())?;
+        let Portable { schema, notes, .. } = portable(schema);
+        let name = &offer.definition.name;
+        if schema["type"] != "object" {
+            self.report.push(format!("`{name}`: its output schema is dropped: its type is not `object`"));
+            return None;
+        }
+        self.note(name, ", in its output", &notes);
+        Some(schema)
+    }
+
+    fn note(&mut self, name: &str, how: &str, notes: &[Note]) {
+        self.report.extend(notes.iter().map(|note| format!("`{name}`{how}: {note}")));
+    }
+}

@@ -1,0 +1,61 @@
+//! From an envelope to what every result message has: a text, parts that are not text, and whether it is an error.
+
+use super::Shape;
+use base::envelope::{Content, Envelope, Failure, Output};
+use base64::prelude::{BASE64_STANDARD as BASE64, Engine};
+use serde_json::{Value, json};
+
+/// What came of a call, as a conversation has it.
+#[non_exhaustive]
+pub struct ToolResult {
+    /// The envelope as JSON, or the failure in words.
+    pub text: String,
+    /// Images and the like, as the API writes them.
+    pub parts: Vec<Value>,
+    /// The result, where it is an object.
+    pub structured: Option<Value>,
+    /// The call failed.
+    pub is_error: bool,
+}
+
+impl ToolResult {
+    pub(super) fn new(envelope: Envelope, shape: &dyn Shape) -> Self {
+        match &envelope.outcome {
+            Ok(output) => {
+                let (text, parts) = success(&envelope, output, shape);
+                let structured = envelope.outcome.ok().map(|output| output.result).filter(Value::is_object);
+                Self { text, parts, structured, is_error: false }
+            }
+            Err(failure) => Self { text: words(failure), parts: Vec::new(), structured: None, is_error: true },
+        }
+    }
+}
+
+/// The envelope in one line. Of images and audio it has kind and size; the bytes follow as parts where the API takes them.
+fn success(envelope: &Envelope, output: &Output, shape: &dyn Shape) -> (String, Vec<Value>) {
+    if output.content.is_empty() {
+        return (serde_json::to_string(envelope).expect("an envelope is plain data"), Vec::new());
+    }
+    let (mut json, mut parts) = (envelope.to_json(), Vec::new());
+    let shown = json.get_mut("content").and_then(Value::as_array_mut);
+    for (shown, content) in shown.into_iter().flatten().zip(&output.content) {
+        let part = shape.part(content);
+        if let Content::Image(media_type, bytes) | Content::Audio(media_type, bytes) = content {
+            let is_shown = part.is_some();
+            *shown = json!({ "type": shown["type"], "mimeType": media_type, "bytes": bytes.len(), "shown": is_shown });
+        }
+        parts.extend(part);
+    }
+    (json.to_string(), parts)
+}
+
+/// The message, what to change, and what is known all the same: the output so far of a command that took too long.
+fn words(failure: &Failure) -> String {
+    let lines = [Some(failure.to_text()), failure.hint.clone(), failure.data.as_ref().map(ToString::to_string)];
+    lines.into_iter().flatten().collect::<Vec<_>>().join("\n")
+}
+
+/// Bytes as every API takes them.
+pub(super) fn base64(bytes: &[u8]) -> String {
+    BASE64.encode(bytes)
+}

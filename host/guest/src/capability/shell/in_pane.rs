@@ -1,0 +1,201 @@
+//! A command in a pane: found or made, waited for, followed. It is the pane's, not the call's: who stops waiting leaves it running.
+
+use super::stream::Stream;
+use super::{End, Plan, made, printed, shell, told, with_way_out};
+use crate::reach::Reach;
+use backend::cell::Profile;
+use base::envelope::{Failure, Kind, duration};
+use egress::Calling;
+use futures_util::future::BoxFuture;
+use kept_output::Captured;
+use policy::approval::{Landing, Site};
+use policy::event::{Event, Level};
+use policy::held::Watched;
+use policy::shell::AdmittedCommand;
+use serde_json::json;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+use tmux::{Begun, Ended, Pane, Run, Selector, Tmux};
+use tokio::sync::Mutex;
+
+/// How long a command that was interrupted may take to end.
+const AFTER_INTERRUPT: Duration = Duration::from_millis(1500);
+/// How long the trip there may take beside the wait, until the command runs.
+const TRIP: Duration = Duration::from_secs(5);
+/// What every result of a pane says.
+const ONE_STREAM: &str = "in a pane stdout and stderr are one stream: `stdout` holds both";
+
+/// The pane that a command goes to, found when it is first needed: by the question that names it, or by the command.
+pub(super) struct Target<'t> {
+    tmux: &'t Tmux,
+    selector: &'t Selector,
+    /// What its shell has to be confined to.
+    cell: Option<&'t Arc<Profile>>,
+    scope: &'t Arc<Reach>,
+    found: Mutex<Option<Pane>>,
+}
+
+impl<'t> Target<'t> {
+    pub(super) fn new(
+        tmux: &'t Tmux,
+        selector: &'t Selector,
+        cell: Option<&'t Arc<Profile>>,
+        scope: &'t Arc<Reach>,
+    ) -> Self {
+        Self { tmux, selector, cell, scope, found: Mutex::default() }
+    }
+
+    async fn find(&self) -> Result<Pane, Failure> {
+        if let Some(text) = self.tmux.attaching(self.selector.session.as_deref()).await {
+            self.scope.emit(Event::Log { level: Level::Info, text });
+        }
+        self.tmux.find_again(self.selector, self.cell).await
+    }
+}
+
+impl Site for Target<'_> {
+    fn landing<'a>(&'a self) -> BoxFuture<'a, Result<Landing, Failure>> {
+        Box::pin(async move {
+            let mut found = self.found.lock().await;
+            let mut pane = match found.take() {
+                Some(pane) => pane,
+                None => self.find().await?,
+            };
+            let mut directory = pane.directory().await;
+            if directory.as_ref().is_err_and(|failure| pane.is_gone(failure)) {
+                pane = self.find().await?;
+                directory = pane.directory().await;
+            }
+            let backend = self.scope.backend.name().to_owned();
+            let landing = Landing { backend, pane: Some(pane.shown()), directory: directory?, delay: None };
+            *found = Some(pane);
+            Ok(landing)
+        })
+    }
+}
+
+pub(super) async fn run(
+    command: &AdmittedCommand,
+    target: Target<'_>,
+    plan: &Plan,
+    scope: &Arc<Reach>,
+) -> Result<shell::Outcome, Failure> {
+    let _waiting = scope.clock.waiting();
+    let tmux = target.tmux;
+    let mut watched = command.watch(true, &*scope.backend).await;
+    let before = command.met(&*scope.backend);
+    let (Begun { mut run, directory, mut notices }, calling) = start(command, &target, plan.wait, &mut watched).await?;
+    if plan.dispatch {
+        return Ok(shell::Outcome::Dispatched(run.pane()));
+    }
+    if let Some(files) = tmux.other_than(&directory).await {
+        notices
+            .push(format!("the pane's directory is `{directory}`; paths of file tools begin in `{}`", files.display()));
+    }
+    let mut stdout = Stream::new("stdout", plan, scope);
+    let followed = follow(&mut run, plan.wait, &mut stdout, scope).await;
+    match followed {
+        Ok(End::Exited(exit_code)) => {
+            let stdout = stdout.finish().await;
+            notices.extend(made(watched, command, scope).await);
+            let of_cell = command.notices(exit_code, &stdout.text, before, &*scope.backend).await;
+            notices.extend(with_way_out(of_cell, calling.as_ref(), command, scope));
+            notices.push(ONE_STREAM.into());
+            let stderr = Captured::default().into();
+            Ok(shell::Outcome::Finished(shell::Finished { exit_code, stdout: stdout.into(), stderr, notices }))
+        }
+        Ok(End::TimedOut) => {
+            let message =
+                format!("timed out waiting for the command after {}; it is still running", duration(plan.wait));
+            let failure = Failure::new(Kind::TimedOut, message)
+                .hint("see its progress with capture-pane, or end it with send-keys `C-c`");
+            Err(told(with_output(failure, &run, stdout).await, made(watched, command, scope).await, calling.as_ref()))
+        }
+        Ok(End::Cancelled) => {
+            let ended = async {
+                run.interrupt().await;
+                to_end(&mut run, &mut stdout).await;
+            };
+            let ended = tokio::time::timeout(AFTER_INTERRUPT, ended).await;
+            let failure = Failure::cancelled();
+            let failure =
+                if ended.is_ok() { failure } else { failure.hint("it ignored C-c and still runs in its pane") };
+            Err(with_output(failure, &run, stdout).await)
+        }
+        Ok(End::Lost(lost)) | Err(lost) => Err(with_output(lost, &run, stdout).await),
+    }
+}
+
+/// Starts the command. Neither a server that has stopped nor a link that is lost holds a call up beyond its wait.
+async fn start(
+    command: &AdmittedCommand,
+    target: &Target<'_>,
+    wait: Duration,
+    watched: &mut Option<Watched>,
+) -> Result<(Begun, Option<Calling>), Failure> {
+    let is_typed = AtomicBool::new(false);
+    let started = async {
+        let mut pane = match target.found.lock().await.take() {
+            Some(pane) => pane,
+            None => target.find().await?,
+        };
+        // Only now, as it may be the cell of a pane that was found.
+        let calling = target.scope.services.egress.serve_command(command, &target.scope.scope)?;
+        command.enter(watched, &*target.scope.backend);
+        let mut begun = pane.run(command, wait, &is_typed).await;
+        let is_typed_yet = || is_typed.load(Ordering::Acquire);
+        if begun.as_ref().is_err_and(|failure| !is_typed_yet() && pane.is_gone(failure)) {
+            pane = target.find().await?;
+            begun = pane.run(command, wait, &is_typed).await;
+        }
+        let mut begun = begun?;
+        begun.notices.splice(..0, pane.notices);
+        Ok::<_, Failure>((begun, calling))
+    };
+    let scope = target.scope;
+    let lost = tokio::select! {
+        biased;
+        started = started => return started,
+        () = scope.cancel.cancelled() => return Err(Failure::cancelled()),
+        failure = scope.backend.lost() => failure,
+        () = tokio::time::sleep(wait + TRIP) => {
+            let place = target.tmux.place();
+            let message = format!("the tmux server on {place} did not answer within {}", duration(wait + TRIP));
+            Failure::new(Kind::OutcomeUnknown, message).hint("check whether it had its effect before you run it again")
+        }
+    };
+    if is_typed.load(Ordering::Acquire) {
+        return Err(lost);
+    }
+    Err(Failure::new(Kind::Unavailable, lost.message).hint("nothing was run; try again when it answers"))
+}
+
+async fn follow(run: &mut Run, wait: Duration, stdout: &mut Stream<'_>, scope: &Reach) -> Result<End, Failure> {
+    let (timeout, lost) = (tokio::time::sleep(wait), scope.backend.lost());
+    tokio::pin!(timeout, lost);
+    loop {
+        tokio::select! {
+            biased;
+            () = scope.cancel.cancelled() => return Ok(End::Cancelled),
+            () = &mut timeout => return Ok(End::TimedOut),
+            failure = &mut lost => return Ok(End::Lost(failure)),
+            next = run.follow() => match next? {
+                Ended::Output(bytes) => stdout.push(&bytes).await,
+                Ended::Exited(status) => return Ok(End::Exited(status)),
+            },
+        }
+    }
+}
+
+async fn to_end(run: &mut Run, stdout: &mut Stream<'_>) {
+    while let Ok(Ended::Output(bytes)) = run.follow().await {
+        stdout.push(&bytes).await;
+    }
+}
+
+async fn with_output(failure: Failure, run: &Run, stdout: Stream<'_>) -> Failure {
+    let mut data = printed(stdout.finish().await, Captured::default());
+    data["pane"] = json!(run.pane());
+    failure.data(data)
+}

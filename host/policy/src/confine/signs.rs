@@ -1,0 +1,345 @@
+//! What a confined command was refused, by the signs of it in what the command printed, and the line of the settings that would open it.
+//!
+//! Anybody can print such signs: what is said here decides nothing. How often the bounds of a cell were met, the system counts.
+
+use super::Confine;
+use backend::Facts;
+use backend::cell::{Met, Profile};
+use base::text::sanitize;
+use config::{CellNetwork, Needed, size};
+use std::fs::symlink_metadata;
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+
+/// Notices of one command, at most.
+const MOST: usize = 3;
+const READ_ONLY: &str = "Read-only file system";
+const MISSING: &str = "No such file or directory";
+/// What programs say that find no network.
+const NO_NETWORK: [&str; 6] = [
+    "Network is unreachable",
+    "Temporary failure in name resolution",
+    "Could not resolve host",
+    "Name or service not known",
+    "EAI_AGAIN",
+    "ENETUNREACH",
+];
+/// What they say that get no socket.
+const NO_FAMILY: &str = "Address family not supported";
+/// What they say whose address leads nowhere.
+const NO_WAY: &str = "Network is unreachable";
+/// What they say that can start no process.
+const NO_PROCESS: [&str; 2] = ["Resource temporarily unavailable", "Cannot fork"];
+
+/// What is to be said of a command that ran in a cell.
+#[derive(Debug, Default, PartialEq)]
+pub struct Notices {
+    /// Bounds of the cell that were met, maybe by another command: no reason to let this one out.
+    pub bounds: Vec<String>,
+    /// What the cell refused the command, by what it printed.
+    pub refusals: Vec<String>,
+}
+
+impl Confine {
+    /// What is to be said of a command in a cell, whose bounds were met so often meanwhile.
+    pub fn notices(&self, profile: &Profile, facts: &Facts, met: Met, printed: &str) -> Notices {
+        let too_many = (met.refused > 0).then(|| self.too_many(profile));
+        let bounds: Vec<String> = self.out_of_memory(profile, met).into_iter().chain(too_many).collect();
+        let mut refusals = Vec::new();
+        for line in printed.lines() {
+            let notice = self.notice(profile, facts, line);
+            refusals.extend(notice.filter(|notice| !bounds.contains(notice) && !refusals.contains(notice)));
+            if bounds.len() + refusals.len() >= MOST {
+                break;
+            }
+        }
+        Notices { bounds, refusals }
+    }
+
+    /// Others share the cell, so it may have been one of theirs.
+    fn out_of_memory(&self, profile: &Profile, met: Met) -> Option<String> {
+        let bytes = profile.memory.filter(|_| met.ended > 0)?;
+        let hint = self.remedies.raise("confine.memory", bytes, "use less memory");
+        let what = if met.ended == 1 { "one of their processes" } else { "some of their processes" };
+        let reached = format!("the commands of this cell reached `memory` under [confine] ({})", size(bytes));
+        Some(format!("{reached}, so the system ended {what}: {hint}"))
+    }
+
+    fn too_many(&self, profile: &Profile) -> String {
+        let hint = self.remedies.raise("confine.processes", profile.processes, "start fewer");
+        let most = profile.processes;
+        match profile.memory {
+            // The cgroup counts.
+            Some(_) => format!("the commands of this cell may have {most} processes at once, threads included: {hint}"),
+            None => format!("a command may have {most} processes at once: {hint}"),
+        }
+    }
+
+    fn notice(&self, profile: &Profile, facts: &Facts, line: &str) -> Option<String> {
+        if line.contains(READ_ONLY) {
+            return Some(self.not_written(profile, facts, paths(line, READ_ONLY, facts).next()));
+        }
+        if line.contains(MISSING) {
+            let hidden = paths(line, MISSING, facts)
+                .find_map(|path| profile.hide.iter().find(|hidden| path.starts_with(hidden)));
+            if let Some(hidden) = hidden {
+                return Some(format!("`{}` is hidden from commands", shown(hidden)));
+            }
+            let is_emptied = |path: &Path| profile.emptied.iter().any(|place| path.starts_with(place));
+            let is_left_out = |path: &PathBuf| is_emptied(path) && symlink_metadata(path).is_ok();
+            let path = paths(line, MISSING, facts).find(|path| is_left_out(path) && !profile.has_in_sight(path))?;
+            let entry = path.display().to_string();
+            let line = "add it, or a directory above it, to `read` under [confine]";
+            let hint = self.remedies.hint("confine.read", &Needed::Entry(&entry), line);
+            return Some(format!("`{}` is not there for commands: {hint}", shown(&path)));
+        }
+        match profile.network {
+            CellNetwork::None if !profile.by.is_full() => {
+                let is_missing = NO_NETWORK.iter().chain([&NO_FAMILY]).any(|sign| line.contains(sign));
+                if is_missing {
+                    return Some("commands that are partially confined have no network".into());
+                }
+            }
+            CellNetwork::None if NO_NETWORK.iter().any(|sign| line.contains(sign)) => {
+                let line = "set `network = \"egress\"` there for hosts that are named";
+                let hint = self.remedies.hint("confine.network", &Needed::AtMost("egress"), line);
+                return Some(format!("commands have no network, as `network = \"none\"` under [confine] says: {hint}"));
+            }
+            CellNetwork::Egress => {
+                if let Some(notice) = self.not_connected(profile, line) {
+                    return Some(notice);
+                }
+            }
+            CellNetwork::None | CellNetwork::Full => {}
+        }
+        if NO_PROCESS.iter().any(|sign| line.contains(sign)) {
+            return Some(self.too_many(profile));
+        }
+        None
+    }
+
+    /// What a program says that could not connect, where it went past names and the proxy.
+    fn not_connected(&self, profile: &Profile, line: &str) -> Option<String> {
+        let port = refused_port(line);
+        if let Some(port) = port.filter(|port| !profile.ports.contains(port)) {
+            return Some(format!("commands reach no host at port {port}: {}", self.reachable.list_port(port)));
+        }
+        let is_address = |word: &str| word.parse::<IpAddr>().is_ok_and(|address| !address.is_loopback());
+        let mut words = line.split(|c: char| !c.is_ascii_hexdigit() && c != '.' && c != ':');
+        let is_lost = line.contains(NO_WAY) || port.is_some() && words.any(is_address);
+        let how =
+            "no address leads out of a cell: give the name of the host, or use the proxy that `HTTPS_PROXY` names";
+        is_lost.then(|| how.into())
+    }
+
+    fn not_written(&self, profile: &Profile, facts: &Facts, path: Option<PathBuf>) -> String {
+        let Some(path) = path else {
+            return format!("the command {}: see `write` under [confine]", profile.writes());
+        };
+        if profile.protect.iter().any(|protected| path.starts_with(protected)) {
+            return format!(
+                "`{}` is protected, as it runs or is obeyed later: see `protect` under [confine]",
+                shown(&path)
+            );
+        }
+        let git = profile.git();
+        if let Some(directory) = git.directories.iter().find(|found| path.starts_with(&found.path)) {
+            let why = directory.closed.as_deref().unwrap_or("nothing could be put between them and it here");
+            return format!("commands only read `{}`: {why}", shown(&directory.path));
+        }
+        if path.starts_with(&facts.workspace.root)
+            && let Some(why) = self.unwritable(facts)
+        {
+            return format!(
+                "the workspace is not writable: {why}; start in a directory of its own, or name one in `write` under [confine]"
+            );
+        }
+        let line = "add a directory above it to `write` under [confine]";
+        let entry = path.display().to_string();
+        let hint = self.remedies.hint("confine.write", &Needed::Entry(&entry), line);
+        format!("the command may not write `{}`: {hint}", shown(&path))
+    }
+}
+
+/// What in a line with this sign looks like a path: what a shell redirects to first, then what is in quotes, then words with a `/`. Relative
+/// ones begin where commands do.
+fn paths<'l>(line: &'l str, sign: &str, facts: &'l Facts) -> impl Iterator<Item = PathBuf> + 'l {
+    let redirected = redirected(line, sign);
+    let quoted = line.split(['\'', '"', '`', '\u{2018}', '\u{2019}']).skip(1).step_by(2);
+    let program = program(line, sign).map_or(0, str::len);
+    let words = line[program..].split_whitespace().map(|word| word.trim_end_matches([':', ',', ';']));
+    let words = words.filter(|word| word.starts_with('/') || word.starts_with("./") || word.starts_with("../"));
+    let named = redirected.into_iter().chain(quoted).chain(words).filter(|text| !text.is_empty());
+    named.map(|text| base::paths::normal(&facts.directory.join(text)))
+}
+
+/// What a line begins with if that is who says it: something else comes before the sign.
+fn program<'l>(line: &'l str, sign: &str) -> Option<&'l str> {
+    let (before, _) = line.split_once(sign)?;
+    let (program, said) = before.split_once(": ")?;
+    let is_word = !program.contains(|c: char| c.is_whitespace());
+    (is_word && !said.trim().is_empty()).then_some(program)
+}
+
+/// The file that a shell could not open for a command, as dash, busybox and bash say it: `sh: 1: cannot create FILE: `, `sh: can't create FILE: `
+/// and `bash: line 1: FILE: `.
+fn redirected<'l>(line: &'l str, sign: &str) -> Option<&'l str> {
+    let said = line[program(line, sign)?.len()..].strip_prefix(": ")?.split_once(sign)?.0.strip_suffix(": ")?;
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let (number, rest) = said.split_once(": ").unwrap_or(("", said));
+    let is_numbered = is_number(number.strip_prefix("line ").unwrap_or(number));
+    let said = if is_numbered { rest } else { said };
+    // Without a number the first two would be those of `mkdir` as well.
+    let opens = ["cannot create ", "cannot open ", "can't create ", "can't open "];
+    let opens = if is_numbered { &opens[..] } else { &opens[2..] };
+    let opened = opens.iter().find_map(|begin| said.strip_prefix(begin));
+    let file = opened.or(is_numbered.then_some(said));
+    file.filter(|file| !file.contains(['\'', '"', '`', '\u{2018}']) && !file.contains(": "))
+}
+
+fn shown(path: &Path) -> String {
+    sanitize::line(&path.to_string_lossy()).into_owned()
+}
+
+/// The port of another host that a program says it could not connect to.
+fn refused_port(line: &str) -> Option<u16> {
+    let is_refused = line.contains("onnection refused") || line.contains("connect to");
+    let is_other = !line.contains("localhost") && !line.contains("127.0.0.1");
+    let (_, behind) = line.split_once("port ").filter(|_| is_refused && is_other)?;
+    behind.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Notices;
+    use crate::Policy;
+    use backend::Backend;
+    use backend::cell::{Means, Met, Profile};
+    use backend::local::Local;
+    use base::dirs::Dirs;
+    use config::{CellNetwork, Settings, Sources};
+
+    #[tokio::test]
+    async fn what_programs_say_of_refusals_names_the_line() {
+        let root = tempfile::tempdir_in("/var/tmp").expect("a directory");
+        let dirs = Dirs::below(&root.path().canonicalize().expect("a path"));
+        for directory in [dirs.home.join(".ssh"), root.path().join("work/.vscode")] {
+            std::fs::create_dir_all(directory).expect("a directory");
+        }
+        let set = vec!["confine.mode=auto".into()];
+        let settings =
+            Settings::load(&Sources { home: dirs.home.clone(), set, ..Sources::default() }).expect("settings");
+        let policy = Policy::new(&settings, &dirs, &[]).expect("a policy");
+        let work = root.path().canonicalize().expect("a path").join("work");
+        let local = Local::new(work.clone(), dirs.home.clone(), dirs.state.clone(), Default::default());
+        let facts = local.facts().await.expect("facts");
+        let profile = policy.confine.ladder(&facts).expect("a ladder").first().clone();
+        let told = |printed: &str| policy.confine.notices(&profile, &facts, Met::default(), printed).refusals;
+        let (home, write) = (dirs.home.display(), "add a directory above it to `write` under [confine]");
+        for (printed, expected) in [
+            (
+                "touch: cannot touch '/usr/x': Read-only file system",
+                format!("the command may not write `/usr/x`: {write}"),
+            ),
+            (
+                "mkdir: cannot create directory \u{2018}/opt/a b\u{2019}: Read-only file system",
+                format!("the command may not write `/opt/a b`: {write}"),
+            ),
+            (
+                "sh: 1: cannot create /etc/y: Read-only file system",
+                format!("the command may not write `/etc/y`: {write}"),
+            ),
+            (
+                "OSError: [Errno 30] Read-only file system: '../z'",
+                format!("the command may not write `{}/z`: {write}", root.path().display()),
+            ),
+            (
+                "Error: Read-only file system (os error 30)",
+                format!("the command writes below {}: see `write` under [confine]", work.display()),
+            ),
+            (
+                "/bin/sh: 1: cannot create bin/git: Read-only file system",
+                format!("the command may not write `{}/bin/git`: {write}", work.display()),
+            ),
+            (
+                "/bin/sh: can't create /etc/y: Read-only file system",
+                format!("the command may not write `/etc/y`: {write}"),
+            ),
+            (
+                "/usr/bin/bash: line 12: out: Read-only file system",
+                format!("the command may not write `{}/out`: {write}", work.display()),
+            ),
+            (
+                "/usr/bin/touch: cannot touch '/usr/x': Read-only file system",
+                format!("the command may not write `/usr/x`: {write}"),
+            ),
+            ("/opt/one: Read-only file system", format!("the command may not write `/opt/one`: {write}")),
+            (
+                "/usr/bin/tool: Read-only file system (os error 30)",
+                format!("the command may not write `/usr/bin/tool`: {write}"),
+            ),
+            (
+                "/usr/bin/tool: failed: Read-only file system",
+                format!("the command writes below {}: see `write` under [confine]", work.display()),
+            ),
+            (
+                "sh: 1: cannot create .vscode/x: Read-only file system",
+                format!(
+                    "`{}/.vscode/x` is protected, as it runs or is obeyed later: see `protect` under [confine]",
+                    work.display()
+                ),
+            ),
+            (
+                "rm: cannot remove './.vscode/x': Read-only file system",
+                format!(
+                    "`{}/.vscode/x` is protected, as it runs or is obeyed later: see `protect` under [confine]",
+                    work.display()
+                ),
+            ),
+            (
+                &format!("cat: {home}/.ssh/id: No such file or directory"),
+                format!("`{home}/.ssh` is hidden from commands"),
+            ),
+            ("cat: /nowhere: No such file or directory", String::new()),
+            (
+                "ssh: connect to host example.com port 22: Connection refused",
+                "commands reach no host at port 22: add 22 to `ports` under [confine]".into(),
+            ),
+            ("curl: (7) Failed to connect to localhost port 3000 after 0 ms", String::new()),
+            (
+                "curl: (7) Failed to connect to 93.184.216.34 port 80 after 0 ms: Couldn't connect",
+                "no address leads out of a cell: give the name of the host, or use the proxy that `HTTPS_PROXY` names"
+                    .into(),
+            ),
+            (
+                "sh: 0: Cannot fork",
+                "a command may have 512 processes at once: start fewer, or raise `processes` under [confine]".into(),
+            ),
+            ("all is well", String::new()),
+        ] {
+            assert_eq!(told(printed).join(""), expected, "{printed}");
+        }
+        let closed = Profile { network: CellNetwork::None, ..(*profile).clone() };
+        let unresolved = "curl: (6) Could not resolve host: example.com";
+        let partial = Profile { by: Means::Landlock, ..closed.clone() };
+        let said = policy.confine.notices(&partial, &facts, Met::default(), unresolved).refusals;
+        assert_eq!(said, ["commands that are partially confined have no network"]);
+        let said = policy.confine.notices(&closed, &facts, Met::default(), unresolved).refusals;
+        let line = "set `network = \"egress\"` there for hosts that are named";
+        assert_eq!(said, [format!("commands have no network, as `network = \"none\"` under [confine] says: {line}")]);
+        assert_eq!(told("/a: Read-only file system\n/b: Read-only file system\n".repeat(9).as_str()).len(), 2);
+        let bounded = Profile { memory: Some(64 << 20), processes: 100, ..(*profile).clone() };
+        let met = |ended, refused, printed| policy.confine.notices(&bounded, &facts, Met { ended, refused }, printed);
+        let memory = "the commands of this cell reached `memory` under [confine] (64 MiB), so the system ended one of their processes: \
+                      use less memory, or raise `memory` under [confine]";
+        let processes = "the commands of this cell may have 100 processes at once, threads included: start fewer, or raise `processes` under [confine]";
+        assert_eq!(met(1, 0, "Killed").bounds, [memory]);
+        assert_eq!(met(2, 0, "").bounds, [memory.replace("one of", "some of")]);
+        // It is said once, and no reason to let the command out.
+        let told = met(0, 3, "sh: 0: Cannot fork");
+        assert_eq!((told.bounds, told.refusals), (vec![processes.to_owned()], Vec::new()));
+        let told = met(1, 0, "touch: /x: Read-only file system");
+        assert_eq!((told.bounds.len(), told.refusals.len()), (1, 1));
+        assert_eq!(met(0, 0, ""), Notices::default());
+    }
+}

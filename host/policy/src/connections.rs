@@ -1,0 +1,235 @@
+//! What confined commands may connect to: the hosts that settings name, within what `[tools]` says of hosts, and those that a person allows.
+//!
+//! Catching connections and making them is `egress/cells/`.
+
+use super::approval::{ActionKind, By, Landing, Question};
+use super::hosts::{AdmittedTarget, HostRules, Opens, covers};
+use super::keys::Lender;
+use crate::scope::Scope;
+use crate::session::ApprovalKey;
+use audit::Action;
+use base::addresses::{Special, special};
+use base::capability::Capability;
+use base::envelope::Failure;
+use base::target::{Host, Target};
+use config::{Config, HostPattern, Needed, Remedies};
+use futures_util::future::BoxFuture;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Where connections leave from.
+const HERE: &str = "this machine";
+
+/// Domains below which anybody can keep something, or has a server of his own: what a command sends there may be for somebody else.
+#[rustfmt::skip]
+const OPEN_TO_ALL: [&str; 26] = [
+    "github.com", "githubusercontent.com", "github.io", "gitlab.com", "gitlab.io", "bitbucket.org", "codeberg.org", "sourceforge.net",
+    "pastebin.com", "huggingface.co", "amazonaws.com", "cloudfront.net", "googleapis.com", "googleusercontent.com", "appspot.com", "web.app",
+    "azureedge.net", "windows.net", "azurewebsites.net", "fastly.net", "akamaized.net", "workers.dev", "pages.dev", "vercel.app",
+    "netlify.app", "herokuapp.com",
+];
+
+/// Those of hosts that serve everybody.
+pub(super) fn open_to_all(hosts: &[HostPattern]) -> Vec<String> {
+    let is_open = |name: &str| {
+        let name = name.trim_start_matches("*.");
+        OPEN_TO_ALL
+            .iter()
+            .any(|domain| name.strip_suffix(domain).is_some_and(|rest| rest.is_empty() || rest.ends_with('.')))
+    };
+    hosts.iter().map(ToString::to_string).filter(|name| is_open(name)).collect()
+}
+
+/// Who decides on what is connected to from a cell.
+pub trait Judge: Send + Sync {
+    /// Whether what connects has a secret.
+    fn has_secret(&self) -> bool;
+
+    /// Who lends it keys; none where it gets none.
+    fn lender(&self) -> Option<&Lender>;
+
+    /// Whether what is not encrypted may pass.
+    fn admits_plain(&self) -> bool;
+
+    /// Decides on a host and a port before anybody is asked for an address. `call` is the one whose command or page connects, if one runs.
+    fn admit<'a>(&'a self, target: Target, call: Option<&'a Scope>) -> BoxFuture<'a, Result<AdmittedTarget, Failure>>;
+
+    /// The rules for hosts that bind it.
+    fn rules(&self) -> &HostRules;
+
+    /// Decides on an address that the host has.
+    fn admit_address(
+        &self,
+        target: &Target,
+        address: IpAddr,
+        special: Option<Special>,
+        is_own: bool,
+    ) -> Result<(), Failure> {
+        self.rules().admit_address(target, address, special, is_own)
+    }
+}
+
+/// What `[confine]` and `[tools]` say of the network of confined commands.
+pub(super) struct Reachable {
+    rules: HostRules,
+    /// A host is within each of these, or a person is asked.
+    named: Vec<Vec<HostPattern>>,
+    ports: Vec<u16>,
+    remedies: Remedies,
+}
+
+impl Reachable {
+    pub(super) fn new(config: &Config) -> Self {
+        let named = config.cell_hosts();
+        let user = named.get(1).or(named.first()).map_or(&[][..], Vec::as_slice);
+        Self {
+            rules: HostRules::new(config, Opens::Confine, user),
+            ports: config.confine.ports.clone(),
+            remedies: config.remedies(),
+            named,
+        }
+    }
+
+    /// The hosts that are reached without a question, as people read it.
+    pub(super) fn shown(&self) -> String {
+        let shown = |list: &Vec<HostPattern>| match list.is_empty() {
+            true => "no host without a question".to_owned(),
+            false => list.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "),
+        };
+        self.named.iter().map(shown).collect::<Vec<_>>().join(", of these only ")
+    }
+
+    /// The line that opens a port.
+    pub(super) fn list_port(&self, port: u16) -> String {
+        let line = format!("add {port} to `ports` under [confine]");
+        self.remedies.hint("confine.ports", &Needed::Entry(&port.to_string()), line)
+    }
+}
+
+/// What the commands of one plugin may connect to.
+#[derive(Clone)]
+pub struct Connections {
+    pub(super) reachable: Arc<Reachable>,
+    /// The plugin as people read it.
+    pub(super) plugin: String,
+    pub(super) sha256: String,
+    pub(super) approval_timeout: Duration,
+    /// The command has a secret: what it may send it to was said when it was allowed, and no more.
+    pub(super) has_secret: bool,
+    /// None where its cell has no keys.
+    pub(super) lender: Option<Arc<Lender>>,
+}
+
+impl Connections {
+    /// The same for a command that has a secret, or has none.
+    pub(super) fn with_secret(self, has_secret: bool) -> Self {
+        Self { has_secret, ..self }
+    }
+
+    fn check(&self, target: &Target) -> Result<(), Failure> {
+        let (host, port) = (target.host(), target.port());
+        self.reachable.rules.check_host(host, || Ok(()))?;
+        // Nobody is asked about what would be refused all the same.
+        if let Host::Address(address) = host {
+            self.admit_address(target, *address, special(*address), false)?;
+        }
+        if self.reachable.ports.contains(&port) {
+            return Ok(());
+        }
+        let message = format!("port {port} of `{host}` is not in `ports` under [confine]");
+        Err(Failure::denied(message).hint(self.reachable.list_port(port)))
+    }
+
+    fn is_named(&self, host: &Host) -> bool {
+        self.reachable.named.iter().all(|list| list.iter().any(|entry| covers(entry, host)))
+    }
+
+    /// Asks a person who is there. Neither `--yes` nor an approval of commands counts: those say nothing of hosts.
+    async fn ask(&self, target: &Target, call: Option<&Scope>) -> Result<By, (Failure, By)> {
+        let (host, server) = (target.host().to_string(), target.server());
+        let unnamed = || {
+            let refusal = Failure::denied(format!("`{server}` is not in `hosts` under [confine]"));
+            (refusal.hint(self.reachable.rules.name_it(&host)), "confine.hosts")
+        };
+        let is_forbidden = self.reachable.remedies.stands_against("confine.hosts", &Needed::Entry(&host));
+        let Some(scope) = call.filter(|scope| scope.approver.is_read() && !is_forbidden && !self.has_secret()) else {
+            return Err(unnamed());
+        };
+        let site = Landing { backend: HERE.into(), ..Landing::default() };
+        let question = Question {
+            key: ApprovalKey::new(&self.sha256, Capability::Shell, ActionKind::Connection, &server),
+            plugin: &self.plugin,
+            site: &site,
+            confinement: None,
+            lent: None,
+            action: &server,
+            details: None,
+            declaration: None,
+            refused: None,
+            timeout: self.approval_timeout,
+        };
+        question.ask(scope).await.map(|consent| consent.by)
+    }
+}
+
+impl Judge for Connections {
+    fn has_secret(&self) -> bool {
+        self.has_secret || self.lender().is_some_and(Lender::has_lent)
+    }
+
+    fn lender(&self) -> Option<&Lender> {
+        self.lender.as_deref()
+    }
+
+    fn admits_plain(&self) -> bool {
+        true
+    }
+
+    /// A name that is not named is not resolved before a person has allowed it.
+    fn admit<'a>(&'a self, target: Target, call: Option<&'a Scope>) -> BoxFuture<'a, Result<AdmittedTarget, Failure>> {
+        Box::pin(async move {
+            let decided = match self.check(&target) {
+                Err(refusal) => Err((refusal, "confine.hosts")),
+                Ok(()) if self.is_named(target.host()) => Ok("confine.hosts"),
+                Ok(()) => self.ask(&target, call).await,
+            };
+            if let Some(scope) = call {
+                let by = decided.as_ref().map(|by| *by).map_err(|(refusal, by)| (refusal, *by));
+                record(&target, by, scope);
+            }
+            decided.map(|_| AdmittedTarget::new(target)).map_err(|(refusal, _)| refusal)
+        })
+    }
+
+    fn rules(&self) -> &HostRules {
+        &self.reachable.rules
+    }
+}
+
+/// Writes down what became of a connection, with who decided.
+fn record(target: &Target, decided: Result<By, (&Failure, By)>, scope: &Scope) {
+    let decision = match decided {
+        Ok(by) => format!("allowed by {by}"),
+        Err((refusal, by)) => format!("denied by {by}: {}", refusal.message),
+    };
+    scope.record(Action {
+        capability: Capability::Shell,
+        confinement: None,
+        what: format!("connect to {}", target.server()),
+        declaration: None,
+        decision,
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hosts_that_serve_everybody_are_known_by_whole_labels() {
+        let hosts = ["github.com", "*.githubusercontent.com", "notgithub.com", "example.com", "d1.cloudfront.net"];
+        let hosts = hosts.map(|host| HostPattern::exact(host).expect("a host"));
+        assert_eq!(open_to_all(&hosts), ["github.com", "*.githubusercontent.com", "d1.cloudfront.net"]);
+    }
+}

@@ -1,0 +1,184 @@
+//! What a plugin may run: its shell and its programs, and how commands are confined.
+
+use super::words::{distinct, listed};
+use super::{Clause, Explained};
+use crate::connections::open_to_all;
+use crate::exec::ExecGrant;
+use crate::programs::ProgramsGrant;
+use crate::shell::ShellGrant;
+use config::{
+    Allowlist, CellNetwork, Confine, ConfineFloor, ConfineMode, HeldFiles, ProgramSection, Unconfined, WORKSPACE,
+};
+use std::path::PathBuf;
+
+impl Explained<'_> {
+    pub(super) fn shell(&self, grant: &ShellGrant) -> Vec<Clause> {
+        let runs = match grant.pane {
+            Ok(()) => "may run commands, and use panes where there is tmux",
+            Err(_) => "may run commands, each in a process of its own",
+        };
+        let own = Clause { subject: "shell", verdict: "allowed", detail: runs.into(), decided_by: self.own("shell") };
+        [own].into_iter().chain(self.commands("shell", grant)).collect()
+    }
+
+    /// Which programs it may start, and what binds them.
+    pub(super) fn exec(&self, grant: &ExecGrant) -> Vec<Clause> {
+        let programs = distinct(grant.programs().iter().map(|list| listed(list, "none")).collect());
+        let detail = format!("programs: {}", programs.join(", of these only "));
+        let own = Clause { subject: "exec", verdict: "allowed", detail, decided_by: self.own("exec.programs") };
+        [own].into_iter().chain(self.commands("exec", grant.commands())).collect()
+    }
+
+    /// Which declared programs it may run, and what binds them.
+    pub(super) fn programs(&self, grant: &ProgramsGrant) -> Vec<Clause> {
+        let program = |(name, section): (&str, &ProgramSection)| {
+            format!("{name} ({}, sha256 {})", section.path.display(), &section.sha256[..12])
+        };
+        let decided_by = match self.plugin.id.is_program() {
+            true => self.decided_or_built_in(&format!("program.{}.path", self.plugin.name())),
+            false => self.own("programs"),
+        };
+        let detail =
+            format!("declared programs: {}", listed(&grant.declared().map(program).collect::<Vec<_>>(), "none"));
+        let own = Clause { subject: "programs", verdict: "allowed", detail, decided_by };
+        [own].into_iter().chain(self.commands("programs", grant.commands())).collect()
+    }
+
+    /// What binds all its commands.
+    fn commands(&self, subject: &'static str, grant: &ShellGrant) -> Vec<Clause> {
+        let (verdict, detail) = if grant.confirms() {
+            ("asks", "a person is shown every command first")
+        } else {
+            ("allowed", "commands run without a question")
+        };
+        let patterns = self.policy.config.tools.shell_denylist.join("`, `");
+        let denied =
+            if patterns.is_empty() { "no command".into() } else { format!("commands that match `{patterns}`") };
+        let clause =
+            |verdict, detail: String, key: &str| Clause { subject, verdict, detail, decided_by: self.decided(key) };
+        let mut clauses = vec![clause(verdict, detail.into(), "tools.shell_confirm")];
+        clauses.extend(
+            cells(&self.policy.config.confine).into_iter().map(|(verdict, detail, key)| clause(verdict, detail, key)),
+        );
+        clauses.push(clause("denied", denied, "tools.shell_denylist"));
+        if !grant.secrets.is_empty() {
+            let detail = format!("commands that name them get the secrets: {}", grant.secrets.join(", "));
+            clauses.push(clause("allowed", detail, "tools.shell_secrets"));
+        }
+        clauses
+    }
+}
+
+/// A verdict, its detail, and the setting that decides.
+type Verdict = (&'static str, String, &'static str);
+
+/// How commands are confined on this machine.
+fn cells(confine: &Confine) -> Vec<Verdict> {
+    let mode = match confine.mode {
+        ConfineMode::Off => return vec![("allowed", "commands have all rights of the user".into(), "confine.mode")],
+        ConfineMode::Auto => "commands run confined; where they cannot be, a person is asked about each",
+        ConfineMode::Required => "commands run confined, or not at all",
+    };
+    let floor = match confine.floor {
+        ConfineFloor::Full => "confined is what runs in namespaces of its own",
+        ConfineFloor::Partial => {
+            "where there can be no namespaces, partially confined counts, too: what can be read stays so, and a person is asked about each"
+        }
+    };
+    let mut verdicts =
+        vec![("allowed", mode.to_owned(), "confine.mode"), ("allowed", floor.to_owned(), "confine.floor")];
+    verdicts.extend(files(confine));
+    verdicts.extend(network(confine));
+    if confine.memory.bytes().is_some() {
+        let detail = format!(
+            "the commands of a cell take no more memory together than {}; where that cannot be enforced, none runs",
+            confine.memory
+        );
+        verdicts.push(("denied", detail, "confine.memory"));
+    }
+    if confine.debug {
+        verdicts.push(("allowed", "they look into processes of their own, as debuggers do".into(), "confine.debug"));
+    }
+    if confine.network != CellNetwork::Full && !confine.ask {
+        verdicts.push(("allowed", "those that need no more rights run without a question".into(), "confine.ask"));
+    }
+    verdicts.push(let_out(confine));
+    verdicts
+}
+
+/// Which files confined commands read and write.
+fn files(confine: &Confine) -> [Verdict; 6] {
+    let name = |path: &PathBuf| match path.to_str() {
+        Some(WORKSPACE) => "the workspace".to_owned(),
+        Some(_) | None => path.display().to_string(),
+    };
+    let shown = |paths: &[PathBuf]| paths.iter().map(name).collect::<Vec<_>>();
+    let written = listed(&shown(&confine.write), "nowhere");
+    let hidden =
+        listed(&[vec!["credentials, histories, Toolcrib's own state".into()], shown(&confine.hide)].concat(), "");
+    let read = match &confine.read {
+        Allowlist::Any => "they read all of the home but what is hidden".to_owned(),
+        Allowlist::Only(list) => {
+            let list = listed(&shown(list), "nothing");
+            format!("of the home they read, besides what they write and programs: {list}")
+        }
+    };
+    let caches: Vec<_> = confine.caches.iter().map(|name| format!("~/{name}")).collect();
+    [
+        ("allowed", format!("confined commands write below: {written}"), "confine.write"),
+        ("denied", format!("they cannot write there: {}", listed(&confine.protect, "nothing")), "confine.protect"),
+        held(confine),
+        ("allowed", format!("they write into copies of: {}", listed(&caches, "nothing")), "confine.caches"),
+        ("allowed", read, "confine.read"),
+        ("denied", format!("they cannot read: {hidden}"), "confine.hide"),
+    ]
+}
+
+/// What is held of what commands make.
+fn held(confine: &Confine) -> Verdict {
+    let opens = "what acts when somebody enters the directory, opens it or types a git command";
+    let kept = listed(&confine.keep, "nothing");
+    let held = match confine.held {
+        HeldFiles::None => {
+            return ("allowed", "what they make that acts by itself is told, and not held".into(), "confine.held");
+        }
+        HeldFiles::Opens => opens.to_owned(),
+        HeldFiles::Words => format!("{opens}, and what agents take for their user's word"),
+        HeldFiles::All => format!("{opens}, what agents take for their user's word, and what builds obey"),
+    };
+    ("asks", format!("what they make is held until a person says yes: {held}; but for: {kept}"), "confine.held")
+}
+
+/// Which hosts confined commands reach.
+fn network(confine: &Confine) -> Vec<Verdict> {
+    let mut verdicts = vec![("allowed", format!("they are {}", confine.network.words()), "confine.network")];
+    match confine.network {
+        CellNetwork::None | CellNetwork::Full => {}
+        CellNetwork::Egress => {
+            let (hosts, ports) = (listed(&confine.hosts, "none"), listed(&confine.ports, "none"));
+            let others = "; whether they reach another public one a person is asked";
+            verdicts.push(("allowed", format!("hosts that they reach: {hosts}{others}"), "confine.hosts"));
+            let open = open_to_all(&confine.hosts);
+            if !open.is_empty() {
+                let detail = format!("of these serve everybody, so that data can leave by them: {}", open.join(", "));
+                verdicts.push(("allowed", detail, "confine.hosts"));
+            }
+            verdicts.push(("allowed", format!("ports of hosts: {ports}"), "confine.ports"));
+        }
+    }
+    verdicts
+}
+
+/// Whether a person may let a command out of its cell.
+fn let_out(confine: &Confine) -> Verdict {
+    let never = "none is ever let out of its cell";
+    match (confine.mode, confine.unconfined) {
+        (ConfineMode::Off | ConfineMode::Auto, Unconfined::Ask) => {
+            let again =
+                "one that its cell refused something a person may let run unconfined, once, when it is called again";
+            ("asks", again.into(), "confine.unconfined")
+        }
+        (ConfineMode::Required, Unconfined::Ask | Unconfined::Never) => ("denied", never.into(), "confine.mode"),
+        (ConfineMode::Off | ConfineMode::Auto, Unconfined::Never) => ("denied", never.into(), "confine.unconfined"),
+    }
+}
