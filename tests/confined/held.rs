@@ -283,12 +283,13 @@ fn what_a_process_in_the_background_makes_is_held() {
 fn what_is_dispatched_or_typed_is_held() {
     let mut rig = Rig::new(Via::Pane);
     rig.run("true");
-    rig.client.result("run_shell", with(command("echo made >.mcp.json; touch made"), "wait", false));
+    // By the shell itself: a program that still ends would keep the pane busy.
+    rig.client.result("run_shell", with(command("echo made >.mcp.json; : >made"), "wait", false));
     eventually("it was made", || rig.work("made").exists());
     eventually("it was taken out", || !is_there(&rig.work(".mcp.json")));
     let notices = rig.notices("true");
     assert_held(&rig, ".mcp.json", &notices, "dispatched");
-    let keys = json!({ "literal_text": "echo made >toolcrib.toml; touch typed", "enter": true });
+    let keys = json!({ "literal_text": "echo made >toolcrib.toml; : >typed", "enter": true });
     rig.client.result("send-keys", declared(keys));
     eventually("it was made", || rig.work("typed").exists());
     eventually("it was taken out", || !is_there(&rig.work("toolcrib.toml")));
