@@ -104,6 +104,9 @@ fn an_agentfile_becomes_settings_that_can_be_used() {
 fn what_an_agentfile_cannot_mean_is_named_with_its_line() {
     for (text, said) in [
         ("FROM scratch\nCAPABILITY job_wiat\n", ":2: there is no capability `job_wiat`, did you mean `job_wait`?"),
+        // Tools that are there, and nothing that an agent's runtime hands out.
+        ("CAPABILITY exec\n", ":1: there is no capability `exec`"),
+        ("CAPABILITY secret_set\n", ":1: there is no capability `secret_set`"),
         ("ENV OPENAI_API_KEY=x\n", ":1: `OPENAI_API_KEY` is not an ENV for an agent"),
         ("ENV PATH=/bin\n", ":1: `PATH` is not an ENV for an agent"),
         ("ENV HOME=/x\n", ":1: `HOME` is not an ENV for an agent"),
