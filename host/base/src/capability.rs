@@ -1,9 +1,8 @@
-//! What capabilities there are. Whatever depends on the kind matches on [`Capability`] without a catch-all arm, so that a new one does not
-//! compile before its parts exist: its settings (`Capability::section`, `Policy::switch`), its grant (`policy/lib.rs`) and its refusal
-//! (`policy/grants.rs`), its clauses (`policy/explain.rs`), its effects (`formats/definitions.rs`), and how it is allowed (`Capability::options`).
+//! What capabilities there are, and what is so of each: one row of `Capability::about`.
 //!
-//! What the compiler cannot see, tests do: that each has its interface in `wit/`, whose functions can refuse, its keys among the settings, a
-//! refusal for whoever was granted nothing, its option of `plugin allow`, its face in the SDK, and its rows in the documents.
+//! A new one does not compile before it has its row here, its grant and clauses (`policy/lib.rs`, `grants.rs`, `explain.rs`), and its file in `guest/capability/`. What the
+//! compiler cannot see, tests do: that it has its interface in `wit/` and its line in the world, whose functions can refuse, its keys among the
+//! settings (`config/plugins.rs`, `config/default.toml`), a refusal for whoever was granted nothing, its face in the SDK, and its rows in the documents.
 
 /// A WIT interface through which a plugin reaches the world.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -53,6 +52,40 @@ pub enum Deed {
     None,
 }
 
+/// How far a tool reaches by a capability, as lists of tools tell clients.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// Nothing is changed, and nothing beyond this host's files is reached.
+    None,
+    /// Documents of this host's own are changed.
+    Keeps,
+    /// Servers are asked, and nothing is changed there.
+    Asks,
+    /// Anything: a command can do that, and so can a server with what it is given. Agents are moved, people are spoken to, now or later.
+    Acts,
+    /// The same, by this function; a plugin of this program that does not call it does nothing.
+    ActsBy(&'static str),
+    /// Files are changed, as far as the grant reaches.
+    Writes,
+    /// Servers are asked, and changed as far as the grant's methods reach.
+    Sends,
+}
+
+/// A setting of `[tools]` that switches capabilities for every plugin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Switch {
+    /// `shell_enabled`
+    Shell,
+    /// `files_enabled`
+    Files,
+    /// `fetch_enabled`, and `search_enabled` for those that search
+    Fetch,
+    /// `browser_enabled`
+    Browser,
+    /// `mail_enabled`
+    Mail,
+}
+
 /// An option of `toolcrib plugin allow`: a line of a plugin's rights.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AllowOption {
@@ -71,6 +104,22 @@ pub struct SectionKeys {
     pub grants: &'static [&'static str],
     /// Each only narrows or shapes what the others give.
     pub narrows: &'static [&'static str],
+}
+
+/// What is so of one capability.
+struct About {
+    /// The name of its interface.
+    name: &'static str,
+    /// The capability whose grant decides on it.
+    decided_with: Capability,
+    /// The setting that switches it for every plugin.
+    switched_by: Option<Switch>,
+    /// Whether it is granted by a word and not by a list.
+    is_switch: bool,
+    deed: Deed,
+    effect: Effect,
+    section: SectionKeys,
+    options: &'static [AllowOption],
 }
 
 impl serde::Serialize for Capability {
@@ -99,27 +148,208 @@ impl Capability {
         Self::Events,
     ];
 
+    const fn about(self) -> About {
+        const PANE: AllowOption = AllowOption { functions: &[], what: "use panes", option: "--pane" };
+        match self {
+            Self::Shell => About {
+                name: "shell",
+                decided_with: self,
+                switched_by: Some(Switch::Shell),
+                is_switch: true,
+                deed: Deed::Command,
+                effect: Effect::Acts,
+                section: SectionKeys { grants: &["shell"], narrows: &[] },
+                options: &[AllowOption { functions: &[], what: "run commands", option: "--shell" }],
+            },
+            Self::Exec => About {
+                name: "exec",
+                decided_with: self,
+                switched_by: Some(Switch::Shell),
+                is_switch: false,
+                deed: Deed::Command,
+                effect: Effect::Acts,
+                section: SectionKeys { grants: &["exec.programs"], narrows: &["exec.environment"] },
+                options: &[AllowOption { functions: &[], what: "start programs", option: "--exec PROGRAM" }],
+            },
+            Self::Programs => About {
+                name: "programs",
+                decided_with: self,
+                switched_by: Some(Switch::Shell),
+                is_switch: false,
+                deed: Deed::Command,
+                effect: Effect::ActsBy("[method]run.start"),
+                section: SectionKeys { grants: &["programs"], narrows: &[] },
+                options: &[AllowOption { functions: &[], what: "run declared programs", option: "--program NAME" }],
+            },
+            // Typing into a pane is running a command.
+            Self::Panes => About {
+                name: "panes",
+                decided_with: Self::Shell,
+                switched_by: Some(Switch::Shell),
+                is_switch: true,
+                deed: Deed::Other,
+                effect: Effect::ActsBy("send"),
+                section: SectionKeys { grants: &["shell"], narrows: &[] },
+                options: &[PANE],
+            },
+            Self::PaneSessions => About {
+                name: "pane-sessions",
+                decided_with: Self::Shell,
+                switched_by: Some(Switch::Shell),
+                is_switch: true,
+                deed: Deed::Other,
+                effect: Effect::Acts,
+                section: SectionKeys { grants: &["shell"], narrows: &[] },
+                options: &[PANE],
+            },
+            Self::Files => About {
+                name: "files",
+                decided_with: self,
+                switched_by: Some(Switch::Files),
+                is_switch: false,
+                deed: Deed::Other,
+                effect: Effect::Writes,
+                section: SectionKeys { grants: &["files.read", "files.write"], narrows: &[] },
+                options: &[
+                    AllowOption {
+                        functions: &["read", "read-whole", "read-bytes", "list-directory", "stat"],
+                        what: "read files",
+                        option: "--read DIR",
+                    },
+                    AllowOption {
+                        functions: &["write", "replace", "append", "make-directory"],
+                        what: "write files",
+                        option: "--write DIR",
+                    },
+                ],
+            },
+            Self::Http => About {
+                name: "http",
+                decided_with: self,
+                switched_by: Some(Switch::Fetch),
+                is_switch: false,
+                deed: Deed::Other,
+                effect: Effect::Sends,
+                section: SectionKeys {
+                    grants: &["http.hosts"],
+                    narrows: &["http.methods", "http.paths", "http.base", "http.headers"],
+                },
+                options: &[AllowOption { functions: &[], what: "make requests", option: "--host HOST" }],
+            },
+            Self::Browser => About {
+                name: "browser",
+                decided_with: self,
+                switched_by: Some(Switch::Browser),
+                is_switch: false,
+                deed: Deed::Other,
+                effect: Effect::Acts,
+                section: SectionKeys {
+                    grants: &["browser.hosts"],
+                    narrows: &[
+                        "browser.profiles",
+                        "browser.evaluate",
+                        "browser.downloads",
+                        "browser.uploads",
+                        "browser.secrets",
+                    ],
+                },
+                options: &[AllowOption { functions: &[], what: "use a browser", option: "--browse HOST" }],
+            },
+            Self::Mail => About {
+                name: "mail",
+                decided_with: self,
+                switched_by: Some(Switch::Mail),
+                is_switch: false,
+                deed: Deed::Other,
+                effect: Effect::Asks,
+                section: SectionKeys { grants: &["mail"], narrows: &[] },
+                options: &[AllowOption { functions: &[], what: "read mail", option: "--mail NAME" }],
+            },
+            Self::Embedder => About {
+                name: "embedder",
+                decided_with: self,
+                switched_by: None,
+                is_switch: false,
+                deed: Deed::Other,
+                effect: Effect::Acts,
+                section: SectionKeys { grants: &["embedder.kinds"], narrows: &[] },
+                options: &[AllowOption { functions: &[], what: "hand events to the embedder", option: "--event KIND" }],
+            },
+            Self::Introspect => About {
+                name: "introspect",
+                decided_with: self,
+                switched_by: None,
+                is_switch: true,
+                deed: Deed::None,
+                effect: Effect::None,
+                section: SectionKeys { grants: &["introspect"], narrows: &[] },
+                options: &[AllowOption {
+                    functions: &[],
+                    what: "look at settings and contexts",
+                    option: "--introspect",
+                }],
+            },
+            Self::Records => About {
+                name: "records",
+                decided_with: self,
+                switched_by: None,
+                is_switch: true,
+                deed: Deed::Other,
+                effect: Effect::Keeps,
+                section: SectionKeys { grants: &["records"], narrows: &[] },
+                options: &[AllowOption { functions: &[], what: "keep documents", option: "--records" }],
+            },
+            Self::Jobs => About {
+                name: "jobs",
+                decided_with: self,
+                switched_by: None,
+                is_switch: false,
+                deed: Deed::Other,
+                effect: Effect::ActsBy("submit"),
+                section: SectionKeys { grants: &["jobs"], narrows: &[] },
+                options: &[AllowOption { functions: &[], what: "submit jobs", option: "--job TOOL" }],
+            },
+            Self::Schedules => About {
+                name: "schedules",
+                decided_with: self,
+                switched_by: None,
+                is_switch: true,
+                deed: Deed::Other,
+                effect: Effect::Acts,
+                section: SectionKeys { grants: &["schedules"], narrows: &[] },
+                options: &[AllowOption {
+                    functions: &[],
+                    what: "have jobs and events at set times",
+                    option: "--schedules",
+                }],
+            },
+            Self::Events => About {
+                name: "events",
+                decided_with: self,
+                switched_by: None,
+                is_switch: false,
+                deed: Deed::None,
+                effect: Effect::None,
+                section: SectionKeys { grants: &[], narrows: &[] },
+                options: &[],
+            },
+            Self::Upstream => About {
+                name: "upstream",
+                decided_with: self,
+                switched_by: None,
+                is_switch: false,
+                deed: Deed::Other,
+                effect: Effect::Acts,
+                section: SectionKeys { grants: &[], narrows: &[] },
+                options: &[],
+            },
+        }
+    }
+
     /// The name of its interface.
     #[must_use]
     pub const fn name(self) -> &'static str {
-        match self {
-            Self::Shell => "shell",
-            Self::Exec => "exec",
-            Self::Programs => "programs",
-            Self::Panes => "panes",
-            Self::PaneSessions => "pane-sessions",
-            Self::Files => "files",
-            Self::Http => "http",
-            Self::Browser => "browser",
-            Self::Mail => "mail",
-            Self::Embedder => "embedder",
-            Self::Introspect => "introspect",
-            Self::Records => "records",
-            Self::Jobs => "jobs",
-            Self::Schedules => "schedules",
-            Self::Events => "events",
-            Self::Upstream => "upstream",
-        }
+        self.about().name
     }
 
     /// The capability of an interface.
@@ -131,131 +361,41 @@ impl Capability {
     /// The capability whose grant decides on it: typing into a pane is running a command.
     #[must_use]
     pub const fn decided_with(self) -> Self {
-        match self {
-            Self::Shell | Self::Panes | Self::PaneSessions => Self::Shell,
-            Self::Exec => Self::Exec,
-            Self::Programs => Self::Programs,
-            Self::Files => Self::Files,
-            Self::Http => Self::Http,
-            Self::Browser => Self::Browser,
-            Self::Mail => Self::Mail,
-            Self::Embedder => Self::Embedder,
-            Self::Introspect => Self::Introspect,
-            Self::Records => Self::Records,
-            Self::Jobs => Self::Jobs,
-            Self::Schedules => Self::Schedules,
-            Self::Events => Self::Events,
-            Self::Upstream => Self::Upstream,
-        }
+        self.about().decided_with
+    }
+
+    /// The setting that switches it for every plugin; none where there is no such setting.
+    #[must_use]
+    pub const fn switched_by(self) -> Option<Switch> {
+        self.about().switched_by
     }
 
     /// Whether it is granted by a word and not by a list.
     pub const fn is_switch(self) -> bool {
-        match self {
-            Self::Shell | Self::Panes | Self::PaneSessions | Self::Introspect | Self::Records | Self::Schedules => true,
-            Self::Exec
-            | Self::Programs
-            | Self::Files
-            | Self::Http
-            | Self::Browser
-            | Self::Mail
-            | Self::Embedder
-            | Self::Jobs
-            | Self::Events
-            | Self::Upstream => false,
-        }
+        self.about().is_switch
     }
 
     /// What is done by it.
     pub const fn deed(self) -> Deed {
-        match self {
-            Self::Shell | Self::Exec | Self::Programs => Deed::Command,
-            Self::Panes
-            | Self::PaneSessions
-            | Self::Files
-            | Self::Http
-            | Self::Browser
-            | Self::Mail
-            | Self::Embedder
-            | Self::Records
-            | Self::Jobs
-            | Self::Schedules
-            | Self::Upstream => Deed::Other,
-            Self::Introspect | Self::Events => Deed::None,
-        }
+        self.about().deed
+    }
+
+    /// How far tools reach by it.
+    #[must_use]
+    pub const fn effect(self) -> Effect {
+        self.about().effect
     }
 
     /// The keys of a plugin's section that are about it.
     #[must_use]
     pub const fn section(self) -> SectionKeys {
-        match self {
-            Self::Shell | Self::Panes | Self::PaneSessions => SectionKeys { grants: &["shell"], narrows: &[] },
-            Self::Exec => SectionKeys { grants: &["exec.programs"], narrows: &["exec.environment"] },
-            Self::Programs => SectionKeys { grants: &["programs"], narrows: &[] },
-            Self::Files => SectionKeys { grants: &["files.read", "files.write"], narrows: &[] },
-            Self::Http => SectionKeys {
-                grants: &["http.hosts"],
-                narrows: &["http.methods", "http.paths", "http.base", "http.headers"],
-            },
-            Self::Browser => SectionKeys {
-                grants: &["browser.hosts"],
-                narrows: &[
-                    "browser.profiles",
-                    "browser.evaluate",
-                    "browser.downloads",
-                    "browser.uploads",
-                    "browser.secrets",
-                ],
-            },
-            Self::Mail => SectionKeys { grants: &["mail"], narrows: &[] },
-            Self::Embedder => SectionKeys { grants: &["embedder.kinds"], narrows: &[] },
-            Self::Introspect => SectionKeys { grants: &["introspect"], narrows: &[] },
-            Self::Records => SectionKeys { grants: &["records"], narrows: &[] },
-            Self::Jobs => SectionKeys { grants: &["jobs"], narrows: &[] },
-            Self::Schedules => SectionKeys { grants: &["schedules"], narrows: &[] },
-            Self::Events | Self::Upstream => SectionKeys { grants: &[], narrows: &[] },
-        }
+        self.about().section
     }
 
     /// What lets a plugin use it.
     #[must_use]
     pub const fn options(self) -> &'static [AllowOption] {
-        const PANE: AllowOption = AllowOption { functions: &[], what: "use panes", option: "--pane" };
-        match self {
-            Self::Shell => &[AllowOption { functions: &[], what: "run commands", option: "--shell" }],
-            Self::Exec => &[AllowOption { functions: &[], what: "start programs", option: "--exec PROGRAM" }],
-            Self::Programs => {
-                &[AllowOption { functions: &[], what: "run declared programs", option: "--program NAME" }]
-            }
-            Self::Panes | Self::PaneSessions => &[PANE],
-            Self::Files => &[
-                AllowOption {
-                    functions: &["read", "read-whole", "read-bytes", "list-directory", "stat"],
-                    what: "read files",
-                    option: "--read DIR",
-                },
-                AllowOption {
-                    functions: &["write", "replace", "append", "make-directory"],
-                    what: "write files",
-                    option: "--write DIR",
-                },
-            ],
-            Self::Http => &[AllowOption { functions: &[], what: "make requests", option: "--host HOST" }],
-            Self::Browser => &[AllowOption { functions: &[], what: "use a browser", option: "--browse HOST" }],
-            Self::Mail => &[AllowOption { functions: &[], what: "read mail", option: "--mail NAME" }],
-            Self::Embedder => {
-                &[AllowOption { functions: &[], what: "hand events to the embedder", option: "--event KIND" }]
-            }
-            Self::Introspect => {
-                &[AllowOption { functions: &[], what: "look at settings and contexts", option: "--introspect" }]
-            }
-            Self::Records => &[AllowOption { functions: &[], what: "keep documents", option: "--records" }],
-            Self::Jobs => &[AllowOption { functions: &[], what: "submit jobs", option: "--job TOOL" }],
-            Self::Schedules => {
-                &[AllowOption { functions: &[], what: "have jobs and events at set times", option: "--schedules" }]
-            }
-            Self::Events | Self::Upstream => &[],
-        }
+        self.about().options
     }
 }
 

@@ -3,7 +3,7 @@
 use super::schema::{Portable, portable};
 use super::strict::Dialect;
 use super::{Declared, Format, Note, Shape};
-use base::capability::Capability;
+use base::capability::Effect;
 use base::envelope::{Failure, Kind};
 use config::Allowlist;
 use contract::definition::{Definition, Tool};
@@ -76,29 +76,20 @@ impl<'t> Offer<'t> {
 
 impl Effects {
     fn of(plugin: &Manifest, grants: &Grants) -> Self {
-        let all = plugin.capabilities.iter().map(|capability| match capability {
-            Capability::Introspect | Capability::Events => Self { writes: false, reaches_out: false },
-            // It moves the agent that it belongs to, or speaks to people, now or later.
-            // A server may do anything with what it is given.
-            Capability::Browser | Capability::Embedder | Capability::Schedules | Capability::Upstream => {
-                Self { writes: true, reaches_out: true }
-            }
-            Capability::Files => Self { writes: can_write(plugin, grants), reaches_out: false },
-            Capability::Http => Self { writes: can_send(grants), reaches_out: true },
-            // Servers are asked, and nothing is changed there.
-            Capability::Mail => Self { writes: false, reaches_out: true },
-            // Documents are this host's own.
-            Capability::Records => Self { writes: true, reaches_out: false },
-            Capability::Jobs if only_watches(plugin) => Self { writes: false, reaches_out: false },
-            Capability::Programs if only_lists(plugin) => Self { writes: false, reaches_out: false },
-            Capability::Panes if only_looks(plugin) => Self { writes: false, reaches_out: false },
-            // A command can do anything, and keys are commands; a job may be one.
-            Capability::Jobs
-            | Capability::Shell
-            | Capability::Exec
-            | Capability::Programs
-            | Capability::Panes
-            | Capability::PaneSessions => Self { writes: true, reaches_out: true },
+        let all = plugin.capabilities.iter().map(|capability| {
+            let (writes, reaches_out) = match capability.effect() {
+                Effect::None => (false, false),
+                Effect::Keeps => (true, false),
+                Effect::Asks => (false, true),
+                Effect::Acts => (true, true),
+                Effect::ActsBy(function) => {
+                    let acts = !plugin.id.is_builtin() || plugin.calls(*capability, function);
+                    (acts, acts)
+                }
+                Effect::Writes => (can_write(plugin, grants), false),
+                Effect::Sends => (can_send(grants), true),
+            };
+            Self { writes, reaches_out }
         });
         let nothing = Self { writes: false, reaches_out: false };
         all.fold(nothing, |one, other| Self {
@@ -106,21 +97,6 @@ impl Effects {
             reaches_out: one.reaches_out || other.reaches_out,
         })
     }
-}
-
-/// A tool of ours that types nothing.
-fn only_looks(plugin: &Manifest) -> bool {
-    plugin.id.is_builtin() && !plugin.calls(Capability::Panes, "send")
-}
-
-/// Likewise of a plugin that submits no job.
-fn only_watches(plugin: &Manifest) -> bool {
-    plugin.id.is_builtin() && !plugin.calls(Capability::Jobs, "submit")
-}
-
-/// Likewise of a plugin that runs none of the declared programs.
-fn only_lists(plugin: &Manifest) -> bool {
-    plugin.id.is_builtin() && !plugin.calls(Capability::Programs, "[method]run.start")
 }
 
 /// Of a plugin of others only the grant counts: the calls in its code are what it shows.

@@ -45,7 +45,7 @@ pub mod writes;
 
 pub use ::vetting;
 use admission::Admission;
-use base::capability::Capability;
+use base::capability::{Capability, Switch};
 use base::dirs::Dirs;
 use base::disk::OwnDir;
 use base::envelope::Failure;
@@ -403,27 +403,16 @@ impl Policy {
     /// The key of `[tools]` that switches a capability for every plugin, and what it says; none where there is no such switch.
     fn switch(&self, capability: Capability, plugin: &Manifest) -> Option<(&'static str, bool)> {
         let tools = &self.config.tools;
-        match capability {
-            Capability::Shell
-            | Capability::Exec
-            | Capability::Programs
-            | Capability::Panes
-            | Capability::PaneSessions => Some(("tools.shell_enabled", tools.shell_enabled)),
-            Capability::Files => Some(("tools.files_enabled", tools.files_enabled)),
-            Capability::Http if plugin.search.is_some() => Some(("tools.search_enabled", tools.search_enabled)),
+        Some(match capability.switched_by()? {
+            Switch::Shell => ("tools.shell_enabled", tools.shell_enabled),
+            Switch::Files => ("tools.files_enabled", tools.files_enabled),
+            Switch::Fetch if plugin.search.is_some() => ("tools.search_enabled", tools.search_enabled),
             // A provider from elsewhere needs both.
-            Capability::Http if searches(plugin) && !tools.search_enabled => Some(("tools.search_enabled", false)),
-            Capability::Http => Some(("tools.fetch_enabled", tools.fetch_enabled)),
-            Capability::Browser => Some(("tools.browser_enabled", tools.browser_enabled)),
-            Capability::Mail => Some(("tools.mail_enabled", tools.mail_enabled)),
-            Capability::Embedder
-            | Capability::Introspect
-            | Capability::Records
-            | Capability::Jobs
-            | Capability::Schedules
-            | Capability::Events
-            | Capability::Upstream => None,
-        }
+            Switch::Fetch if searches(plugin) && !tools.search_enabled => ("tools.search_enabled", false),
+            Switch::Fetch => ("tools.fetch_enabled", tools.fetch_enabled),
+            Switch::Browser => ("tools.browser_enabled", tools.browser_enabled),
+            Switch::Mail => ("tools.mail_enabled", tools.mail_enabled),
+        })
     }
 
     fn switched_on(&self, capability: Capability, plugin: &Manifest) -> Result<(), Failure> {
