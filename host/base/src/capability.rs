@@ -1,6 +1,6 @@
 //! What capabilities there are, and what is so of each: one row of `Capability::about`.
 //!
-//! A new one does not compile before it has its row here, its grant and clauses (`policy/lib.rs`, `grants.rs`, `explain.rs`), and its file in `guest/capability/`. What the
+//! A new one does not compile before it has its row here, its grant (the table of `policy/lib.rs`), and its file in `guest/capability/`. What the
 //! compiler cannot see, tests do: that it has its interface in `wit/` and its line in the world, whose functions can refuse, its keys among the
 //! settings (`config/plugins.rs`, `config/default.toml`), a refusal for whoever was granted nothing, its face in the SDK, and its rows in the documents.
 

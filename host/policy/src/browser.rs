@@ -7,6 +7,9 @@ use super::hosts::{AdmittedTarget, HostRules, check_encrypted, check_secret};
 use super::http::HttpGrant;
 use super::keys::Lender;
 use crate::exec::EVERY;
+use crate::explain::words::{distinct, listed};
+use crate::explain::{Clause, Explained};
+use crate::grants::Grant;
 use crate::scope::Scope;
 use crate::{Bound, Policy};
 use audit::Action;
@@ -34,12 +37,40 @@ pub struct BrowserGrant {
     remedies: Remedies,
 }
 
-impl Policy {
-    pub(super) fn browser_grant(&self, plugin: &Manifest, bound: &Bound) -> Result<BrowserGrant, Failure> {
+impl Grant for BrowserGrant {
+    fn of(policy: &Policy, plugin: &Manifest, bound: &Bound) -> Result<Self, Failure> {
         let rights = bound.rights.browser.clone().ok_or_else(|| {
-            self.not_granted(plugin, bound, Capability::Browser, "browser.hosts = [\"*.example.com\"]", "--browse HOST")
+            policy.not_granted(
+                plugin,
+                bound,
+                Capability::Browser,
+                "browser.hosts = [\"*.example.com\"]",
+                "--browse HOST",
+            )
         })?;
-        Ok(BrowserGrant::new(plugin, rights, &bound.config))
+        Ok(Self::new(plugin, rights, &bound.config))
+    }
+
+    fn clauses(&self, explained: &Explained<'_>) -> Vec<Clause> {
+        let clause = |name: &str, is_allowed: bool, detail: String| {
+            let decided_by = explained.own(&format!("browser.{name}"));
+            let verdict = if is_allowed { "allowed" } else { "denied" };
+            Clause { subject: "browser", verdict, detail, decided_by }
+        };
+        let shown = |hosts: &HostList| match hosts {
+            HostList::Any => "every host that requests may reach".to_owned(),
+            HostList::Only(entries) => listed(entries, "no host"),
+        };
+        let hosts = distinct(self.hosts().iter().map(shown).collect()).join(", of these only ");
+        let (profiles, secrets) = (self.profiles(), self.secrets());
+        vec![
+            clause("hosts", true, format!("pages, and all that they load, from: {hosts}")),
+            clause("profiles", !profiles.is_empty(), format!("profiles that stay: {}", listed(&profiles, "none"))),
+            clause("evaluate", self.evaluates(), "scripts of its own in pages".into()),
+            clause("downloads", self.downloads(), "files that pages download are kept".into()),
+            clause("uploads", self.uploads(), "files that it may read are given to pages".into()),
+            clause("secrets", !secrets.is_empty(), format!("secrets in password fields: {}", listed(&secrets, "none"))),
+        ]
     }
 }
 

@@ -3,6 +3,9 @@
 //! Making and delivering an event is `capability/embedder.rs`; whether a secret is in it is `leaks/`.
 
 use super::approval::{ActionKind, By, Landing, Question};
+use crate::explain::words::{distinct, listed};
+use crate::explain::{Clause, Explained};
+use crate::grants::Grant;
 use crate::scope::Scope;
 use crate::session::ApprovalKey;
 use crate::{Bound, Policy};
@@ -55,13 +58,30 @@ pub struct Shown<'e> {
     pub files: &'e [AttachedFile],
 }
 
-impl Policy {
-    pub(super) fn embedder_grant(&self, plugin: &Manifest, bound: &Bound) -> Result<EmbedderGrant, Failure> {
+impl Grant for EmbedderGrant {
+    fn of(policy: &Policy, plugin: &Manifest, bound: &Bound) -> Result<Self, Failure> {
         if bound.rights.kinds.iter().any(Vec::is_empty) {
             let line = "embedder.kinds = [\"message.send\"]";
-            return Err(self.not_granted(plugin, bound, Capability::Embedder, line, "--event KIND"));
+            return Err(policy.not_granted(plugin, bound, Capability::Embedder, line, "--event KIND"));
         }
-        Ok(EmbedderGrant::new(plugin, bound.rights.kinds.clone(), &bound.config))
+        Ok(Self::new(plugin, bound.rights.kinds.clone(), &bound.config))
+    }
+
+    fn clauses(&self, explained: &Explained<'_>) -> Vec<Clause> {
+        let kinds = distinct(self.kinds().iter().map(|list| listed(list, "none")).collect());
+        let clause = |verdict, detail, decided_by| Clause { subject: "embedder", verdict, detail, decided_by };
+        let (verdict, asked) = match self.confirms() {
+            [] => ("allowed", "events go to the embedder without a question".to_owned()),
+            kinds => ("asks", format!("a person is shown events of these kinds first: {}", listed(kinds, "none"))),
+        };
+        vec![
+            clause(
+                "allowed",
+                format!("events for the embedder: {}", kinds.join(", of these only ")),
+                explained.own("embedder.kinds"),
+            ),
+            clause(verdict, asked, explained.decided("embedder.confirm")),
+        ]
     }
 }
 

@@ -3,6 +3,9 @@
 //! All else is decided as for a command: the denylist, a person's approval, cells (`shell.rs`).
 
 use super::shell::ShellGrant;
+use crate::explain::words::{distinct, listed};
+use crate::explain::{Clause, Explained};
+use crate::grants::Grant;
 use crate::{Bound, Policy};
 use base::capability::Capability;
 use base::envelope::Failure;
@@ -22,20 +25,27 @@ pub struct ExecGrant {
     pub(super) remedies: Remedies,
 }
 
-impl Policy {
-    pub(super) fn exec_grant(&self, plugin: &Manifest, bound: &Bound) -> Result<ExecGrant, Failure> {
+impl Grant for ExecGrant {
+    fn of(policy: &Policy, plugin: &Manifest, bound: &Bound) -> Result<Self, Failure> {
         let rights = &bound.rights;
         if rights.programs.iter().any(Vec::is_empty) {
             let line = "exec.programs = [\"git\"]";
-            return Err(self.not_granted(plugin, bound, Capability::Exec, line, "--exec PROGRAM"));
+            return Err(policy.not_granted(plugin, bound, Capability::Exec, line, "--exec PROGRAM"));
         }
-        Ok(ExecGrant {
+        Ok(Self {
             plugin: plugin.name().into(),
-            commands: self.commands(plugin, bound),
+            commands: policy.commands(plugin, bound),
             programs: rights.programs.clone(),
             environment: rights.variables.clone(),
             remedies: bound.config.remedies(),
         })
+    }
+
+    fn clauses(&self, explained: &Explained<'_>) -> Vec<Clause> {
+        let programs = distinct(self.programs().iter().map(|list| listed(list, "none")).collect());
+        let detail = format!("programs: {}", programs.join(", of these only "));
+        let own = Clause { subject: "exec", verdict: "allowed", detail, decided_by: explained.own("exec.programs") };
+        [own].into_iter().chain(explained.commands("exec", self.commands())).collect()
     }
 }
 

@@ -1,43 +1,41 @@
 //! What one plugin may do: a grant for each capability that needs one, or why there is none.
 //!
-//! Grants are made in `lib.rs` and beside their own types; nobody else makes one.
+//! The table of `lib.rs` names them. Each is made and explained in the file of its capability; nobody else makes one.
 
-use super::browser::BrowserGrant;
-use super::embedder::EmbedderGrant;
-use super::exec::ExecGrant;
-use super::http::HttpGrant;
-use super::jobs::JobsGrant;
-use super::mail::MailGrant;
-use super::programs::ProgramsGrant;
-use super::records::RecordsGrant;
-use super::schedules::SchedulesGrant;
-use super::shell::ShellGrant;
-use super::upstream::UpstreamGrant;
-use base::capability::Capability;
+use super::{Bound, Grants, Policy};
+use crate::explain::{Clause, Explained};
+use crate::shell::ShellGrant;
 use base::envelope::Failure;
 use config::Template;
-use file_access::FilesGrant;
+use contract::manifest::Manifest;
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
-/// A grant is a field, and a function of the same name that gives it or its refusal.
+/// What lets a plugin use one capability.
+pub(super) trait Grant: Sized {
+    /// Returns what the plugin is granted, once no switch is off.
+    ///
+    /// # Errors
+    ///
+    /// `denied`, with the line to add.
+    fn of(policy: &Policy, plugin: &Manifest, bound: &Bound) -> Result<Self, Failure>;
+
+    /// Returns what `policy explain` says of it.
+    fn clauses(&self, explained: &Explained<'_>) -> Vec<Clause>;
+}
+
+/// A grant is a field, and a function of the same name that gives it or its refusal. It decides on the capabilities before it.
 macro_rules! grants {
-    ($($name:ident: $grant:ty,)+) => {
+    ($($($capability:ident)|+ => $name:ident: $grant:ty,)+) => {
         /// What one plugin may do. A capability that is refused knows why.
         pub struct Grants {
-            $(pub(super) $name: Result<$grant, Failure>,)+
-            pub(super) introspect: Result<(), Failure>,
-            pub(super) config: BTreeMap<String, Template>,
+            $($name: Result<$grant, Failure>,)+
+            config: BTreeMap<String, Template>,
         }
 
         impl Grants {
             /// Nothing, for one and the same reason.
-            pub(super) fn refused(why: &Failure) -> Self {
-                Self {
-                    $($name: Err(why.clone()),)+
-                    introspect: Err(why.clone()),
-                    config: BTreeMap::new(),
-                }
+            fn refused(why: &Failure) -> Self {
+                Self { $($name: Err(why.clone()),)+ config: BTreeMap::new() }
             }
 
             $(
@@ -50,24 +48,50 @@ macro_rules! grants {
                     self.$name.as_ref().map_err(Failure::clone)
                 }
             )+
+
+            /// Adds what a plugin is granted of a capability, unless a switch is off.
+            fn add(
+                &mut self,
+                capability: Capability,
+                is_on: Result<(), Failure>,
+                policy: &Policy,
+                plugin: &Manifest,
+                bound: &Bound,
+            ) {
+                match capability {
+                    $($(Capability::$capability)|+ => {
+                        self.$name = is_on.and_then(|()| grants::Grant::of(policy, plugin, bound));
+                    })+
+                    // Caps bind it, no grant.
+                    Capability::Events => {}
+                }
+            }
+
+            /// Why a capability cannot be used at all. Typing into a pane is running a command, so the grant for `shell` decides on panes too.
+            #[must_use]
+            pub fn refusal(&self, capability: Capability) -> Option<Failure> {
+                match capability {
+                    $($(Capability::$capability)|+ => self.$name().err(),)+
+                    Capability::Events => None,
+                }
+            }
+
+            /// What is said of a capability, or why it cannot be used.
+            fn clauses(
+                &self,
+                capability: Capability,
+                explained: &explain::Explained<'_>,
+            ) -> Result<Vec<explain::Clause>, Failure> {
+                match capability {
+                    $($(Capability::$capability)|+ => self.$name().map(|grant| grants::Grant::clauses(grant, explained)),)+
+                    Capability::Events => Ok(explained.progress()),
+                }
+            }
         }
     };
 }
 
-grants! {
-    shell: ShellGrant,
-    exec: ExecGrant,
-    programs: ProgramsGrant,
-    files: FilesGrant,
-    http: HttpGrant,
-    browser: BrowserGrant,
-    mail: MailGrant,
-    embedder: EmbedderGrant,
-    records: RecordsGrant,
-    jobs: JobsGrant,
-    schedules: SchedulesGrant,
-    upstream: Arc<UpstreamGrant>,
-}
+pub(super) use grants;
 
 impl Grants {
     /// Nothing at all.
@@ -89,35 +113,5 @@ impl Grants {
     pub fn panes(&self) -> Result<&ShellGrant, Failure> {
         let grant = self.shell()?;
         grant.pane.as_ref().map(|()| grant).map_err(Failure::clone)
-    }
-
-    /// Whether it may look at settings, and at what toolsets declare.
-    ///
-    /// # Errors
-    ///
-    /// `denied`, with the line to add.
-    pub fn introspect(&self) -> Result<(), Failure> {
-        self.introspect.clone()
-    }
-
-    /// Why a capability cannot be used at all. Typing into a pane is running a command, so the grant for `shell` decides on panes too.
-    #[must_use]
-    pub fn refusal(&self, capability: Capability) -> Option<Failure> {
-        match capability {
-            Capability::Shell | Capability::Panes | Capability::PaneSessions => self.shell().err(),
-            Capability::Exec => self.exec().err(),
-            Capability::Programs => self.programs().err(),
-            Capability::Files => self.files().err(),
-            Capability::Http => self.http().err(),
-            Capability::Browser => self.browser().err(),
-            Capability::Mail => self.mail().err(),
-            Capability::Embedder => self.embedder().err(),
-            Capability::Introspect => self.introspect().err(),
-            Capability::Records => self.records().err(),
-            Capability::Jobs => self.jobs().err(),
-            Capability::Schedules => self.schedules().err(),
-            Capability::Events => None,
-            Capability::Upstream => self.upstream().err(),
-        }
     }
 }

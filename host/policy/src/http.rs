@@ -12,6 +12,9 @@ use super::hosts::{
     may_cover,
 };
 use super::search::{self, server_hint};
+use crate::explain::words::{below, listed, reached};
+use crate::explain::{BUILT_IN, Clause, Explained};
+use crate::grants::Grant;
 use crate::scope::Scope;
 use crate::session::ApprovalKey;
 use crate::{Bound, Policy};
@@ -19,7 +22,7 @@ use ::http::header::HeaderName;
 use ::http::{HeaderMap, Method};
 use audit::Action;
 use base::addresses::{Special, special};
-use base::builtin::SearchServer;
+use base::builtin::{SearchBase, SearchServer};
 use base::capability::Capability;
 use base::envelope::Failure;
 use base::target::{Host, Target};
@@ -135,17 +138,72 @@ impl ApprovedRoute {
     }
 }
 
-impl Policy {
-    pub(super) fn http_grant(&self, plugin: &Manifest, bound: &Bound) -> Result<HttpGrant, Failure> {
+impl Grant for HttpGrant {
+    fn of(policy: &Policy, plugin: &Manifest, bound: &Bound) -> Result<Self, Failure> {
         let mut rights = bound.rights.http.clone().ok_or_else(|| {
-            self.not_granted(plugin, bound, Capability::Http, "http.hosts = [\"api.example.com\"]", "--host HOST")
+            policy.not_granted(plugin, bound, Capability::Http, "http.hosts = [\"api.example.com\"]", "--host HOST")
         })?;
         let (name, server) = (plugin.name(), plugin.search);
         server.map_or(Ok(()), |server| search::confine(server, name, &mut rights, &bound.config))?;
         let lent = bound.rights.config.values().flat_map(Template::secrets);
-        let grant = HttpGrant::new(plugin, rights, lent, &bound.config);
+        let grant = Self::new(plugin, rights, lent, &bound.config);
         server.map_or(Ok(()), |server| search::check_key(server, name, &grant))?;
         Ok(grant)
+    }
+
+    fn clauses(&self, explained: &Explained<'_>) -> Vec<Clause> {
+        let clause = |verdict, detail, decided_by| Clause { subject: "http", verdict, detail, decided_by };
+        let own = |name: &str| explained.own(&format!("http.{name}"));
+        let base = own("base");
+        let hosts = match explained.plugin.search.map(|server| server.base) {
+            Some(SearchBase::Endpoint) if base == BUILT_IN => explained.decided("tools.search_endpoint"),
+            Some(SearchBase::Endpoint | SearchBase::Fixed(_) | SearchBase::Named { .. }) => base,
+            None => own("hosts"),
+        };
+        let (verdict, asked) = if self.confirms() {
+            ("asks", "a person is shown every request first")
+        } else {
+            ("allowed", "requests are made without a question")
+        };
+        let mut clauses = vec![
+            clause("allowed", format!("requests to {}", reached(self.hosts())), hosts),
+            clause("allowed", format!("methods: {}", listed(&self.methods(), "none")), own("methods")),
+            clause("allowed", below(self.paths()), own("paths")),
+            clause(verdict, asked.into(), explained.decided("tools.fetch_confirm")),
+        ];
+        let headers: Vec<_> = self.headers().collect();
+        if !headers.is_empty() {
+            clauses.push(clause("allowed", format!("the host adds: {}", headers.join("; ")), own("headers")));
+        }
+        clauses.extend(explained.targets());
+        clauses
+    }
+}
+
+impl Explained<'_> {
+    /// What binds the requests of all plugins.
+    fn targets(&self) -> Vec<Clause> {
+        let tools = &self.policy.config.tools;
+        let clause = |key: &str, is_allowed: bool, detail: String| {
+            let verdict = if is_allowed { "allowed" } else { "denied" };
+            Clause { subject: "http", verdict, detail, decided_by: self.decided(&format!("tools.{key}")) }
+        };
+        let (domains, ranges, ports) = (&tools.fetch_allowed_domains, &tools.fetch_private_ranges, &tools.fetch_ports);
+        let allowed = match domains {
+            HostList::Any => "every public host".into(),
+            HostList::Only(entries) => listed(entries, "no host"),
+        };
+        let private = match ranges.is_empty() {
+            true => "private addresses, except those of hosts that `fetch_allowed_domains` names".into(),
+            false => format!("private addresses: {}", listed(ranges, "none")),
+        };
+        vec![
+            clause("fetch_allowed_domains", *domains != HostList::NOTHING, allowed),
+            clause("fetch_blocked_domains", false, listed(&tools.fetch_blocked_domains, "no host")),
+            clause("fetch_private_ranges", !ranges.is_empty(), private),
+            clause("fetch_ports", !ports.is_empty(), format!("ports of public addresses: {}", listed(ports, "none"))),
+            clause("fetch_plain_http", tools.fetch_plain_http, "requests without encryption".into()),
+        ]
     }
 }
 

@@ -3,6 +3,9 @@
 //! What a job may do is decided as for any call of its tool; what a person is asked about it, when it is submitted.
 
 use super::exec::has;
+use crate::explain::words::{distinct, listed};
+use crate::explain::{Clause, Explained};
+use crate::grants::Grant;
 use crate::session::Session;
 use crate::{Bound, Policy};
 use base::capability::Capability;
@@ -22,12 +25,27 @@ pub struct JobsGrant {
     remedies: Remedies,
 }
 
-impl Policy {
-    pub(super) fn jobs_grant(&self, plugin: &Manifest, bound: &Bound) -> Result<JobsGrant, Failure> {
+impl Grant for JobsGrant {
+    fn of(policy: &Policy, plugin: &Manifest, bound: &Bound) -> Result<Self, Failure> {
         if bound.rights.jobs.iter().any(Vec::is_empty) {
-            return Err(self.not_granted(plugin, bound, Capability::Jobs, "jobs = [\"jq\"]", "--job TOOL"));
+            return Err(policy.not_granted(plugin, bound, Capability::Jobs, "jobs = [\"jq\"]", "--job TOOL"));
         }
-        Ok(JobsGrant::new(plugin, bound.rights.jobs.clone(), &bound.config))
+        Ok(Self::new(plugin, bound.rights.jobs.clone(), &bound.config))
+    }
+
+    fn clauses(&self, explained: &Explained<'_>) -> Vec<Clause> {
+        let tools = distinct(self.tools().iter().map(|list| listed(list, "none")).collect());
+        let unattended = listed(&explained.policy.config.tools.unattended, "none");
+        let clause = |detail, decided_by| Clause { subject: "jobs", verdict: "allowed", detail, decided_by };
+        vec![
+            clause(format!("submits jobs of these tools: {}", tools.join(", of these only ")), explained.own("jobs")),
+            clause(
+                format!(
+                    "a person is asked about commands when they are submitted; of other tools only these run as jobs: {unattended}"
+                ),
+                explained.decided("tools.unattended"),
+            ),
+        ]
     }
 }
 

@@ -17,6 +17,7 @@ pub mod embedder;
 pub mod event;
 pub mod exec;
 pub mod explain;
+mod files;
 mod grants;
 pub mod guard;
 pub mod held;
@@ -24,6 +25,7 @@ pub mod host_reads;
 pub mod hosts;
 pub mod http;
 pub mod in_force;
+pub mod introspect;
 pub mod jobs;
 pub mod keys;
 mod let_out;
@@ -52,23 +54,37 @@ use base::envelope::Failure;
 use command::Denylist;
 pub use config::Level;
 use config::rights::PluginRights;
-use config::{Allowlist, Ceiling, Config, Needed, Origin, Origins, Settings};
+use config::{Ceiling, Config, Needed, Origin, Origins, Settings, Template};
 use confine::Confine;
 use contract::manifest::{Manifest, PluginId};
-use file_access::{FilesGrant, Protected, Who};
-pub use grants::Grants;
+use file_access::Protected;
 use held::Watch;
 use host_reads::HostReads;
 use lock::Enforced;
 use parking_lot::Mutex;
 use search::searches;
-use shell::ShellGrant;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 use vetting::Vetted;
 use vetting::marks::Marks;
+
+// The grant that decides on each capability: how it is made and explained, its file says.
+grants::grants! {
+    Shell | Panes | PaneSessions => shell: shell::ShellGrant,
+    Exec => exec: exec::ExecGrant,
+    Programs => programs: programs::ProgramsGrant,
+    Files => files: file_access::FilesGrant,
+    Http => http: http::HttpGrant,
+    Browser => browser: browser::BrowserGrant,
+    Mail => mail: mail::MailGrant,
+    Embedder => embedder: embedder::EmbedderGrant,
+    Introspect => introspect: introspect::IntrospectGrant,
+    Records => records: records::RecordsGrant,
+    Jobs => jobs: jobs::JobsGrant,
+    Schedules => schedules: schedules::SchedulesGrant,
+    Upstream => upstream: Arc<upstream::UpstreamGrant>,
+}
 
 /// What contexts are called that say who an agent is (Spacebot, OpenOtters).
 const IDENTITIES: [&str; 3] = ["SOUL", "IDENTITY", "ROLE"];
@@ -243,29 +259,7 @@ impl Policy {
         let mut grants = Grants { config: bound.rights.config.clone(), ..Grants::none() };
         for capability in plugin.capabilities.iter().copied() {
             let is_on = self.switched_on(capability, plugin);
-            match capability {
-                Capability::Shell | Capability::Panes | Capability::PaneSessions => {
-                    grants.shell = is_on.and_then(|()| self.shell_grant(plugin, &bound));
-                }
-                Capability::Exec => grants.exec = is_on.and_then(|()| self.exec_grant(plugin, &bound)),
-                Capability::Programs => grants.programs = is_on.and_then(|()| self.programs_grant(plugin, &bound)),
-                Capability::Files => grants.files = is_on.and_then(|()| self.files_grant(plugin, &bound)),
-                Capability::Http => grants.http = is_on.and_then(|()| self.http_grant(plugin, &bound)),
-                Capability::Browser => grants.browser = is_on.and_then(|()| self.browser_grant(plugin, &bound)),
-                Capability::Mail => grants.mail = is_on.and_then(|()| self.mail_grant(plugin, &bound)),
-                Capability::Introspect => {
-                    grants.introspect = is_on.and_then(|()| self.introspect_grant(plugin, &bound))
-                }
-                Capability::Records => grants.records = is_on.and_then(|()| self.records_grant(plugin, &bound)),
-                Capability::Jobs => grants.jobs = is_on.and_then(|()| self.jobs_grant(plugin, &bound)),
-                Capability::Schedules => grants.schedules = is_on.and_then(|()| self.schedules_grant(plugin, &bound)),
-                Capability::Embedder => grants.embedder = is_on.and_then(|()| self.embedder_grant(plugin, &bound)),
-                Capability::Upstream => {
-                    grants.upstream = is_on.and_then(|()| self.upstream_grant(plugin)).map(Arc::new)
-                }
-                // Caps bind it, no grant.
-                Capability::Events => {}
-            }
+            grants.add(capability, is_on, self, plugin, &bound);
         }
         grants
     }
@@ -299,55 +293,6 @@ impl Policy {
         let bound = Bound { vetted, rights, config: Arc::new(config), origins };
         all.insert(plugin.id.clone(), bound.clone());
         bound
-    }
-
-    fn shell_grant(&self, plugin: &Manifest, bound: &Bound) -> Result<ShellGrant, Failure> {
-        let rights = &bound.rights;
-        if !rights.shell {
-            let option = if plugin.capabilities.contains(&Capability::Shell) { "--shell" } else { "--pane" };
-            return Err(self.not_granted(plugin, bound, Capability::Shell, "shell = true", option));
-        }
-        Ok(self.commands(plugin, bound))
-    }
-
-    /// What decides on commands of a plugin that may run some.
-    fn commands(&self, plugin: &Manifest, bound: &Bound) -> ShellGrant {
-        let rights = &bound.rights;
-        ShellGrant {
-            plugin: plugin.id.label(),
-            sha256: plugin.id.approved_as().into(),
-            confirm: self.config.tools.shell_confirm,
-            approval_timeout: Duration::from_millis(self.config.approval.timeout_ms),
-            denylist: self.denylist.clone(),
-            confine: self.confine.clone(),
-            environment: self.config.tools.shell_env.clone(),
-            // Which plugins get a secret is written in their sections; these are for the tools that came with the program.
-            secrets: if plugin.id.is_builtin() { self.config.tools.shell_secrets.clone() } else { Vec::new() },
-            pane: if rights.pane { Ok(()) } else { Err(no_panes(plugin.name(), &bound.config)) },
-        }
-    }
-
-    #[expect(clippy::disallowed_methods, reason = "here grants are made")]
-    fn files_grant(&self, plugin: &Manifest, bound: &Bound) -> Result<FilesGrant, Failure> {
-        let rights = &bound.rights;
-        let is_nothing = |lists: &[Allowlist]| lists.contains(&Allowlist::NOTHING);
-        if is_nothing(&rights.read) && is_nothing(&rights.write) {
-            let (verb, option) = match plugin.reads_files() {
-                true => ("read", "--read DIR"),
-                false => ("write", "--write DIR"),
-            };
-            let line = format!("files.{verb} = [\"/a/directory\"]");
-            return Err(self.not_granted(plugin, bound, Capability::Files, &line, option));
-        }
-        let who = Who { name: plugin.name(), label: plugin.id.label(), sha256: plugin.sha256() };
-        Ok(FilesGrant::new(who, rights, &bound.config, self.protected.clone(), self.elsewhere.clone()))
-    }
-
-    fn introspect_grant(&self, plugin: &Manifest, bound: &Bound) -> Result<(), Failure> {
-        match bound.rights.introspect {
-            true => Ok(()),
-            false => Err(self.not_granted(plugin, bound, Capability::Introspect, "introspect = true", "--introspect")),
-        }
     }
 
     /// Says why a plugin has no right to a capability, and what would give it: a line of its section, or an option of `allow`.
@@ -457,13 +402,6 @@ fn check_accounts(config: &Config) -> Result<(), Failure> {
             Err(Failure::invalid(format!("[mail.{name}] {what}")).hint(format!("write {line}")))
         }
     }
-}
-
-/// The refusal for a plugin that may run commands but not use panes.
-fn no_panes(name: &str, config: &Config) -> Failure {
-    let line = format!("write `shell.pane = true` instead of `shell` under [plugin.{name}]");
-    Failure::denied(format!("`{name}` may run commands in processes of their own, but not use panes"))
-        .hint(config.remedies().hint(&format!("plugin.{name}.shell"), &Needed::Panes, line))
 }
 
 #[cfg(test)]

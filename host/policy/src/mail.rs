@@ -4,6 +4,9 @@
 
 use super::hosts::{AdmittedTarget, HostRules, Opens, check_secret};
 use crate::exec::EVERY;
+use crate::explain::words::listed;
+use crate::explain::{Clause, Explained};
+use crate::grants::Grant;
 use crate::scope::Scope;
 use crate::{Bound, Policy};
 use audit::Action;
@@ -32,12 +35,18 @@ pub struct MailGrant {
     remedies: Remedies,
 }
 
-impl Policy {
-    pub(super) fn mail_grant(&self, plugin: &Manifest, bound: &Bound) -> Result<MailGrant, Failure> {
+impl Grant for MailGrant {
+    fn of(policy: &Policy, plugin: &Manifest, bound: &Bound) -> Result<Self, Failure> {
         if bound.rights.mail.iter().any(Vec::is_empty) {
-            return Err(self.not_granted(plugin, bound, Capability::Mail, "mail = [\"work\"]", "--mail NAME"));
+            return Err(policy.not_granted(plugin, bound, Capability::Mail, "mail = [\"work\"]", "--mail NAME"));
         }
-        Ok(MailGrant::new(plugin, bound.rights.mail.clone(), &bound.config))
+        Ok(Self::new(plugin, bound.rights.mail.clone(), &bound.config))
+    }
+
+    fn clauses(&self, explained: &Explained<'_>) -> Vec<Clause> {
+        let detail =
+            format!("reads the mail of these accounts, and changes nothing: {}", listed(&self.accounts(), "none"));
+        vec![Clause { subject: "mail", verdict: "allowed", detail, decided_by: explained.own("mail") }]
     }
 }
 

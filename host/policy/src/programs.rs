@@ -5,6 +5,9 @@
 
 use super::exec::has;
 use super::shell::ShellGrant;
+use crate::explain::words::listed;
+use crate::explain::{Clause, Explained};
+use crate::grants::Grant;
 use crate::host_reads::HostReads;
 use crate::{Bound, Policy};
 use backend::sealed::Sealed;
@@ -57,28 +60,43 @@ pub struct ProgramsGrant {
     pub(super) remedies: Remedies,
 }
 
-impl Policy {
-    pub(super) fn programs_grant(&self, plugin: &Manifest, bound: &Bound) -> Result<ProgramsGrant, Failure> {
+impl Grant for ProgramsGrant {
+    fn of(policy: &Policy, plugin: &Manifest, bound: &Bound) -> Result<Self, Failure> {
         let names = match plugin.id.is_program() {
             true => vec![vec![plugin.name().to_owned()]],
             false => bound.rights.declared.clone(),
         };
         if names.iter().any(Vec::is_empty) {
             let line = "programs = [\"jq\"]";
-            return Err(self.not_granted(plugin, bound, Capability::Programs, line, "--program NAME"));
+            return Err(policy.not_granted(plugin, bound, Capability::Programs, line, "--program NAME"));
         }
         let admitted = |(name, section): (&String, &ProgramSection)| {
             let program = Manifest::of_program(name, section, None);
-            let admitted = program.map_err(Failure::invalid).and_then(|program| Ok(self.admit(&program).map(drop)?));
+            let admitted =
+                program.map_err(Failure::invalid).and_then(|program| Ok(policy.admit(&program).map(drop)?));
             (name.clone(), admitted.map(|()| section.clone()))
         };
-        Ok(ProgramsGrant {
+        Ok(Self {
             plugin: plugin.name().into(),
-            commands: self.commands(plugin, bound),
+            commands: policy.commands(plugin, bound),
             names,
-            declared: self.config.program.iter().map(admitted).collect(),
+            declared: policy.config.program.iter().map(admitted).collect(),
             remedies: bound.config.remedies(),
         })
+    }
+
+    fn clauses(&self, explained: &Explained<'_>) -> Vec<Clause> {
+        let program = |(name, section): (&str, &ProgramSection)| {
+            format!("{name} ({}, sha256 {})", section.path.display(), &section.sha256[..12])
+        };
+        let decided_by = match explained.plugin.id.is_program() {
+            true => explained.decided_or_built_in(&format!("program.{}.path", explained.plugin.name())),
+            false => explained.own("programs"),
+        };
+        let detail =
+            format!("declared programs: {}", listed(&self.declared().map(program).collect::<Vec<_>>(), "none"));
+        let own = Clause { subject: "programs", verdict: "allowed", detail, decided_by };
+        [own].into_iter().chain(explained.commands("programs", self.commands())).collect()
     }
 }
 

@@ -3,6 +3,8 @@
 //! Keeping them is `capability/records.rs`.
 
 use super::approval::{ActionKind, By, Landing, Question};
+use crate::explain::{Clause, Explained};
+use crate::grants::Grant;
 use crate::scope::Scope;
 use crate::session::ApprovalKey;
 use crate::{Bound, Policy};
@@ -27,12 +29,29 @@ pub struct RecordsGrant {
     approval_timeout: Duration,
 }
 
-impl Policy {
-    pub(super) fn records_grant(&self, plugin: &Manifest, bound: &Bound) -> Result<RecordsGrant, Failure> {
+impl Grant for RecordsGrant {
+    fn of(policy: &Policy, plugin: &Manifest, bound: &Bound) -> Result<Self, Failure> {
         match bound.rights.records {
-            true => Ok(RecordsGrant::new(plugin, &bound.config)),
-            false => Err(self.not_granted(plugin, bound, Capability::Records, "records = true", "--records")),
+            true => Ok(Self::new(plugin, &bound.config)),
+            false => Err(policy.not_granted(plugin, bound, Capability::Records, "records = true", "--records")),
         }
+    }
+
+    fn clauses(&self, explained: &Explained<'_>) -> Vec<Clause> {
+        let clause = |verdict, detail: &str, key| Clause {
+            subject: "records",
+            verdict,
+            detail: detail.into(),
+            decided_by: explained.decided(key),
+        };
+        let (verdict, asked) = match self.confirms() {
+            true => ("asks", "a person is shown the changes that it wants approved"),
+            false => ("allowed", "nobody is asked about changes"),
+        };
+        vec![
+            clause("allowed", "keeps documents of its own for the agent, within limits", "store.items"),
+            clause(verdict, asked, "tools.records_confirm"),
+        ]
     }
 }
 

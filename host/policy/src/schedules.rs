@@ -4,6 +4,8 @@
 
 use super::embedder::EmbedderGrant;
 use super::jobs::JobsGrant;
+use crate::explain::{Clause, Explained};
+use crate::grants::Grant;
 use crate::session::Session;
 use crate::{Bound, Policy};
 use base::capability::Capability;
@@ -21,13 +23,23 @@ pub struct SchedulesGrant {
     jobs: Result<JobsGrant, Failure>,
 }
 
-impl Policy {
-    pub(super) fn schedules_grant(&self, plugin: &Manifest, bound: &Bound) -> Result<SchedulesGrant, Failure> {
+impl Grant for SchedulesGrant {
+    fn of(policy: &Policy, plugin: &Manifest, bound: &Bound) -> Result<Self, Failure> {
         if !bound.rights.schedules {
-            return Err(self.not_granted(plugin, bound, Capability::Schedules, "schedules = true", "--schedules"));
+            return Err(policy.not_granted(plugin, bound, Capability::Schedules, "schedules = true", "--schedules"));
         }
-        let (events, jobs) = (self.embedder_grant(plugin, bound), self.jobs_grant(plugin, bound));
-        Ok(SchedulesGrant::new(plugin, events, jobs, &bound.config))
+        let (events, jobs) = (EmbedderGrant::of(policy, plugin, bound), JobsGrant::of(policy, plugin, bound));
+        Ok(Self::new(plugin, events, jobs, &bound.config))
+    }
+
+    fn clauses(&self, explained: &Explained<'_>) -> Vec<Clause> {
+        let most = explained.policy.config.schedules.most;
+        let detail = format!("has jobs and events at set times, at most {most} of one agent");
+        let decided_by = explained.own("schedules");
+        let mut clauses = vec![Clause { subject: "schedules", verdict: "allowed", detail, decided_by }];
+        clauses.extend(explained.granted(Capability::Embedder, self.events().map(|events| events.clauses(explained))));
+        clauses.extend(explained.granted(Capability::Jobs, self.jobs().map(|jobs| jobs.clauses(explained))));
+        clauses
     }
 }
 

@@ -10,9 +10,12 @@ use super::keys::Lender;
 use super::let_out::LET_OUT;
 use super::run::{self, Run, With};
 use super::typing::{AdmittedInput, Keyboard, Typing};
+use crate::explain::{Clause, Explained};
+use crate::grants::Grant;
 use crate::guard::Exit;
 use crate::scope::Scope;
 use crate::session::{ApprovalKey, CommandKey};
+use crate::{Bound, Policy};
 use audit::Action;
 use backend::cell::{Met, Profile};
 use backend::terminals::Sitting;
@@ -20,7 +23,8 @@ use backend::{Backend, ProcessSpec};
 use base::capability::Capability;
 use base::envelope::Failure;
 use command::{self, Denylist, Destination, Held};
-use config::CellNetwork;
+use config::{CellNetwork, Config, Needed};
+use contract::manifest::Manifest;
 use futures_util::future::BoxFuture;
 use leaks::Value;
 use std::collections::HashSet;
@@ -216,6 +220,46 @@ impl AdmittedAction {
     /// What the shells of new panes are confined to.
     pub fn cell(&self) -> Option<&Arc<Profile>> {
         self.cell.as_ref()
+    }
+}
+
+impl Grant for ShellGrant {
+    fn of(policy: &Policy, plugin: &Manifest, bound: &Bound) -> Result<Self, Failure> {
+        let rights = &bound.rights;
+        if !rights.shell {
+            let option = if plugin.capabilities.contains(&Capability::Shell) { "--shell" } else { "--pane" };
+            return Err(policy.not_granted(plugin, bound, Capability::Shell, "shell = true", option));
+        }
+        Ok(policy.commands(plugin, bound))
+    }
+
+    fn clauses(&self, explained: &Explained<'_>) -> Vec<Clause> {
+        let runs = match self.pane {
+            Ok(()) => "may run commands, and use panes where there is tmux",
+            Err(_) => "may run commands, each in a process of its own",
+        };
+        let own =
+            Clause { subject: "shell", verdict: "allowed", detail: runs.into(), decided_by: explained.own("shell") };
+        [own].into_iter().chain(explained.commands("shell", self)).collect()
+    }
+}
+
+impl Policy {
+    /// What decides on commands of a plugin that may run some.
+    pub(super) fn commands(&self, plugin: &Manifest, bound: &Bound) -> ShellGrant {
+        let rights = &bound.rights;
+        ShellGrant {
+            plugin: plugin.id.label(),
+            sha256: plugin.id.approved_as().into(),
+            confirm: self.config.tools.shell_confirm,
+            approval_timeout: Duration::from_millis(self.config.approval.timeout_ms),
+            denylist: self.denylist.clone(),
+            confine: self.confine.clone(),
+            environment: self.config.tools.shell_env.clone(),
+            // Which plugins get a secret is written in their sections; these are for the tools that came with the program.
+            secrets: if plugin.id.is_builtin() { self.config.tools.shell_secrets.clone() } else { Vec::new() },
+            pane: if rights.pane { Ok(()) } else { Err(no_panes(plugin.name(), &bound.config)) },
+        }
     }
 }
 
@@ -550,4 +594,11 @@ fn told(decided: &Result<Consent, (Failure, By)>) -> String {
         Ok(consent) => format!("allowed by {}", consent.by),
         Err((_, by)) => format!("denied by {by}"),
     }
+}
+
+/// The refusal for a plugin that may run commands but not use panes.
+fn no_panes(name: &str, config: &Config) -> Failure {
+    let line = format!("write `shell.pane = true` instead of `shell` under [plugin.{name}]");
+    Failure::denied(format!("`{name}` may run commands in processes of their own, but not use panes"))
+        .hint(config.remedies().hint(&format!("plugin.{name}.shell"), &Needed::Panes, line))
 }

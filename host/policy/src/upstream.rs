@@ -7,9 +7,11 @@ use super::confine::Confine;
 use super::connections::Judge;
 use super::hosts::{AdmittedTarget, HostRules, Opens, check_encrypted, check_secret, covers, is_local_name};
 use super::keys::Lender;
-use crate::Policy;
+use crate::explain::{Clause, Explained};
+use crate::grants::Grant;
 use crate::scope::Scope;
 use crate::session::ApprovalKey;
+use crate::{Bound, Policy};
 use audit::Action;
 use base::addresses::special;
 use base::capability::Capability;
@@ -20,6 +22,7 @@ use contract::manifest::PluginId;
 use contract::manifest::{Manifest, Origin};
 use futures_util::future::BoxFuture;
 use sha2::{Digest, Sha256};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -43,15 +46,53 @@ pub struct UpstreamGrant {
     approval_timeout: Duration,
 }
 
-impl Policy {
-    pub(super) fn upstream_grant(&self, plugin: &Manifest) -> Result<UpstreamGrant, Failure> {
+impl Grant for Arc<UpstreamGrant> {
+    fn of(policy: &Policy, plugin: &Manifest, _: &Bound) -> Result<Self, Failure> {
         let name = plugin.name();
-        let section = self.config.upstream.get(name).filter(|_| plugin.id.is_upstream());
+        let section = policy.config.upstream.get(name).filter(|_| plugin.id.is_upstream());
         let gone = || Failure::denied(format!("there is no [upstream.{name}] in the settings any more"));
         let section = section.ok_or_else(gone)?;
-        Ok(UpstreamGrant::new(&plugin.id, section, &self.confine, &self.config))
+        Ok(Self::new(UpstreamGrant::new(&plugin.id, section, &policy.confine, &policy.config)))
     }
 
+    fn clauses(&self, explained: &Explained<'_>) -> Vec<Clause> {
+        let (section, name) = (self.section(), explained.plugin.name());
+        let asked = match section.confirm {
+            UpstreamConfirm::None => "without a question".to_owned(),
+            UpstreamConfirm::Writes if section.reads.is_empty() => "a person is asked about each call".to_owned(),
+            UpstreamConfirm::Writes => format!("a person is asked about each call but of {}", section.reads.join(", ")),
+            UpstreamConfirm::All => "a person is asked about each call".to_owned(),
+        };
+        let clause = |subject, detail, key: &str| {
+            let decided_by = explained.decided(&format!("upstream.{name}.{key}"));
+            Clause { subject, verdict: "allowed", detail, decided_by }
+        };
+        let calls = clause("calls of the server", asked, "confirm");
+        if !section.url.is_empty() {
+            let detail = format!("it is elsewhere, and gets what it is sent: {}", section.url);
+            return vec![calls, clause("place of the server", detail, "url")];
+        }
+        let hosts: Vec<String> = section.hosts.iter().map(ToString::to_string).collect();
+        let hosts = if hosts.is_empty() { "no host".to_owned() } else { hosts.join(", ") };
+        let paths =
+            |list: &[PathBuf]| list.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ");
+        let files = match (section.read.is_empty(), section.write.is_empty()) {
+            (true, true) => "its own home".to_owned(),
+            (false, true) => format!("its own home, and reads {}", paths(&section.read)),
+            (true, false) => format!("its own home, and writes {}", paths(&section.write)),
+            (false, false) => {
+                format!("its own home, reads {} and writes {}", paths(&section.read), paths(&section.write))
+            }
+        };
+        vec![
+            calls,
+            clause("network of the server", format!("confined, it reaches {hosts}"), "hosts"),
+            clause("files of the server", format!("confined, it sees what the system brings and {files}"), "write"),
+        ]
+    }
+}
+
+impl Policy {
     /// What a server has that is only looked at: what its section says, and nobody calls a tool.
     pub fn upstream_to_look_at(&self, name: &str, section: &UpstreamSection) -> UpstreamGrant {
         let origin = Origin::Upstream { command: section.place(), declared: String::new() };

@@ -1,51 +1,15 @@
-//! What a plugin may run: its shell and its programs, and how commands are confined.
+//! What binds all commands of a plugin, whichever capability runs them.
 
-use super::words::{distinct, listed};
+use super::words::listed;
 use super::{Clause, Explained};
 use crate::connections::open_to_all;
-use crate::exec::ExecGrant;
-use crate::programs::ProgramsGrant;
 use crate::shell::ShellGrant;
-use config::{
-    Allowlist, CellNetwork, Confine, ConfineFloor, ConfineMode, HeldFiles, ProgramSection, Unconfined, WORKSPACE,
-};
+use config::{Allowlist, CellNetwork, Confine, ConfineFloor, ConfineMode, HeldFiles, Unconfined, WORKSPACE};
 use std::path::PathBuf;
 
 impl Explained<'_> {
-    pub(super) fn shell(&self, grant: &ShellGrant) -> Vec<Clause> {
-        let runs = match grant.pane {
-            Ok(()) => "may run commands, and use panes where there is tmux",
-            Err(_) => "may run commands, each in a process of its own",
-        };
-        let own = Clause { subject: "shell", verdict: "allowed", detail: runs.into(), decided_by: self.own("shell") };
-        [own].into_iter().chain(self.commands("shell", grant)).collect()
-    }
-
-    /// Which programs it may start, and what binds them.
-    pub(super) fn exec(&self, grant: &ExecGrant) -> Vec<Clause> {
-        let programs = distinct(grant.programs().iter().map(|list| listed(list, "none")).collect());
-        let detail = format!("programs: {}", programs.join(", of these only "));
-        let own = Clause { subject: "exec", verdict: "allowed", detail, decided_by: self.own("exec.programs") };
-        [own].into_iter().chain(self.commands("exec", grant.commands())).collect()
-    }
-
-    /// Which declared programs it may run, and what binds them.
-    pub(super) fn programs(&self, grant: &ProgramsGrant) -> Vec<Clause> {
-        let program = |(name, section): (&str, &ProgramSection)| {
-            format!("{name} ({}, sha256 {})", section.path.display(), &section.sha256[..12])
-        };
-        let decided_by = match self.plugin.id.is_program() {
-            true => self.decided_or_built_in(&format!("program.{}.path", self.plugin.name())),
-            false => self.own("programs"),
-        };
-        let detail =
-            format!("declared programs: {}", listed(&grant.declared().map(program).collect::<Vec<_>>(), "none"));
-        let own = Clause { subject: "programs", verdict: "allowed", detail, decided_by };
-        [own].into_iter().chain(self.commands("programs", grant.commands())).collect()
-    }
-
     /// What binds all its commands.
-    fn commands(&self, subject: &'static str, grant: &ShellGrant) -> Vec<Clause> {
+    pub(crate) fn commands(&self, subject: &'static str, grant: &ShellGrant) -> Vec<Clause> {
         let (verdict, detail) = if grant.confirms() {
             ("asks", "a person is shown every command first")
         } else {

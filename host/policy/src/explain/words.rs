@@ -3,7 +3,7 @@
 use config::{Allowlist, HostList};
 use std::path::PathBuf;
 
-pub(super) fn places(lists: &[Allowlist]) -> String {
+pub(crate) fn places(lists: &[Allowlist]) -> String {
     if lists.contains(&Allowlist::NOTHING) {
         return "nowhere".into();
     }
@@ -23,7 +23,7 @@ pub(super) fn places(lists: &[Allowlist]) -> String {
     }
 }
 
-pub(super) fn reached(lists: &[HostList]) -> String {
+pub(crate) fn reached(lists: &[HostList]) -> String {
     let named = lists.iter().filter_map(|list| match list {
         HostList::Any => None,
         HostList::Only(entries) => Some(listed(entries, "no host")),
@@ -32,13 +32,13 @@ pub(super) fn reached(lists: &[HostList]) -> String {
     if named.is_empty() { "every host".into() } else { named.join(", of these only ") }
 }
 
-pub(super) fn below(lists: &[Vec<String>]) -> String {
+pub(crate) fn below(lists: &[Vec<String>]) -> String {
     let named = distinct(lists.iter().map(|prefixes| listed(prefixes, "none")).collect());
     if named.is_empty() { "every path".into() } else { format!("paths below {}", named.join(", and also below ")) }
 }
 
 /// Several locks may say the same.
-pub(super) fn distinct(lists: Vec<String>) -> Vec<String> {
+pub(crate) fn distinct(lists: Vec<String>) -> Vec<String> {
     let mut all: Vec<String> = Vec::new();
     for list in lists {
         if !all.contains(&list) {
@@ -48,7 +48,7 @@ pub(super) fn distinct(lists: Vec<String>) -> Vec<String> {
     all
 }
 
-pub(super) fn listed(entries: &[impl ToString], none: &str) -> String {
+pub(crate) fn listed(entries: &[impl ToString], none: &str) -> String {
     let entries: Vec<String> = entries.iter().map(ToString::to_string).collect();
     if entries.is_empty() { none.into() } else { entries.join(", ") }
 }
