@@ -22,7 +22,6 @@ mod programs;
 mod read;
 mod remedy;
 pub mod requests;
-pub mod rights;
 mod secrets;
 mod shell;
 mod size;
@@ -44,7 +43,8 @@ pub use level::Level;
 pub use limits::Limits;
 pub use mail::{MailLogin, MailRefresh, MailSection, account as mail_account};
 pub use plugins::{
-    PluginBrowser, PluginEmbedder, PluginExec, PluginFiles, PluginHttp, PluginSection, declared, program,
+    BrowserRights, HttpRights, PluginBrowser, PluginEmbedder, PluginExec, PluginFiles, PluginHttp, PluginRights,
+    PluginSection, declared, program,
 };
 pub use policy_file::Lock;
 pub use policy_file::{LockMode, Pin};
@@ -117,7 +117,7 @@ pub struct Config {
     pub schedules: Schedules,
     /// What makes vectors of what stays.
     pub embeddings: Embeddings,
-    /// `[plugin.NAME]` by name; `rights.rs` makes rights of it.
+    /// `[plugin.NAME]` by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub plugin: BTreeMap<String, PluginSection>,
     /// `[program.NAME]` by name.
@@ -661,7 +661,6 @@ fn sha256_hex(text: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rights::{BrowserRights, HttpRights, PluginRights};
     use read::{defaults, put};
 
     /// Returns the line of each setting with the comment above it.
@@ -705,7 +704,7 @@ mod tests {
 
     #[test]
     fn every_setting_is_documented_in_default_toml() {
-        for (key, ..) in narrow::RULES {
+        for (key, ..) in narrow::RULES.iter() {
             let name = key.trim_start_matches("plugin.*.");
             let name =
                 name.trim_start_matches("secret.*.").trim_start_matches("mail.*.").trim_start_matches("toolset.*.");

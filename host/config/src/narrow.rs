@@ -1,7 +1,9 @@
-//! What a layer that may only narrow does to each setting: one row a key, in the order of `default.toml`.
+//! What a layer that may only narrow does to each setting: one row a key, in the order of `default.toml`. Those of `[plugin.NAME]` are in
+//! `plugins.rs`.
 //!
 //! Which layers may only narrow, and what is said about the rest, is decided in `layers.rs`.
 
+use super::plugins;
 use super::requests::lies_below;
 use super::{Allowlist, HostList, HostPattern, MemoryBound, PluginShell};
 use crate::EVERY;
@@ -9,6 +11,7 @@ use base::event_kind::KindPattern;
 use base::text::names::is_slip;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
+use std::sync::LazyLock;
 use toml::Value;
 
 /// How two values of a setting become one that allows no more than either.
@@ -95,8 +98,14 @@ const LEAKS: Rule = Stricter(&["warn", "redact", "block"]);
 const GATE: Rule = Stricter(&["warn", "block"]);
 const SHAPES: Rule = Stricter(&["off", "warn", "block"]);
 
+/// A key, what narrows it, and when it is looked at.
+pub(super) type Row = (&'static str, Rule, When);
+
 /// Every setting; `*` stands for the name of a plugin, of a program, of a secret, of a mail account, of a server or of a toolset.
-pub(super) const RULES: &[(&str, Rule, When)] = &[
+pub(super) static RULES: LazyLock<Vec<Row>> = LazyLock::new(|| [SHARED, plugins::RULES, NAMED].concat());
+
+/// Those that have a default.
+const SHARED: &[Row] = &[
     ("agent.name", Never, AtStart),
     ("tools.shell_enabled", And, EachTime),
     ("tools.shell_confirm", Or, EachTime),
@@ -219,34 +228,10 @@ pub(super) const RULES: &[(&str, Rule, When)] = &[
     ("embeddings.headers", Never, AtStart),
     ("embeddings.command", Never, AtStart),
     ("embeddings.model", Never, AtStart),
-    ("plugin.*.source", Never, EachTime),
-    ("plugin.*.sha256", Digest, EachTime),
-    ("plugin.*.definitions", Never, EachTime),
-    ("plugin.*.enabled", And, EachTime),
-    ("plugin.*.shell", Shell, EachTime),
-    ("plugin.*.files.read", Directories, EachTime),
-    ("plugin.*.files.write", Directories, EachTime),
-    ("plugin.*.http.hosts", Hosts, EachTime),
-    ("plugin.*.http.methods", Methods, EachTime),
-    ("plugin.*.http.paths", Prefixes, EachTime),
-    ("plugin.*.http.base", Never, EachTime),
-    ("plugin.*.http.headers", Never, EachTime),
-    ("plugin.*.browser.hosts", Hosts, EachTime),
-    ("plugin.*.browser.profiles", Names, EachTime),
-    ("plugin.*.browser.evaluate", And, EachTime),
-    ("plugin.*.browser.downloads", And, EachTime),
-    ("plugin.*.browser.uploads", And, EachTime),
-    ("plugin.*.browser.secrets", Names, EachTime),
-    ("plugin.*.mail", Names, EachTime),
-    ("plugin.*.exec.programs", Names, EachTime),
-    ("plugin.*.exec.environment", Names, EachTime),
-    ("plugin.*.programs", Names, EachTime),
-    ("plugin.*.embedder.kinds", Kinds, EachTime),
-    ("plugin.*.records", And, EachTime),
-    ("plugin.*.jobs", Names, EachTime),
-    ("plugin.*.schedules", And, EachTime),
-    ("plugin.*.introspect", And, EachTime),
-    ("plugin.*.config", Never, EachTime),
+];
+
+/// Those of programs, secrets, mail accounts, servers and toolsets, which only the user's own settings have.
+const NAMED: &[Row] = &[
     ("program.*.path", Never, AtStart),
     ("program.*.sha256", Never, AtStart),
     ("program.*.about", Never, AtStart),

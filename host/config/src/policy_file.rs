@@ -5,6 +5,7 @@
 
 use super::layers::PolicySource;
 use super::narrow::is_plugin_name;
+use super::plugins::PinTable;
 use super::read::{Author, ConfigError, Document, Leaf, Origin, Place, Reader, invalid_at, read_text};
 use super::sha256_hex;
 use super::vetting::{Ceiling, ClockTable, GrantBy, KeyTable, Revoked, RevokedTable, Signed, SignedKeys, Threshold};
@@ -149,30 +150,6 @@ enum Anchor {
     /// The system's log.
     Syslog,
 }
-
-/// The table of a pin, with each right as a field and by its name.
-macro_rules! pin_table {
-    ($($right:ident)+) => {
-        /// `[lock.plugin.NAME]` as it is written.
-        #[derive(Deserialize)]
-        #[serde(deny_unknown_fields)]
-        struct PinTable {
-            sha256: Spanned<String>,
-            definitions_sha256: Option<Spanned<String>>,
-            $($right: Option<Value>,)+
-        }
-
-        impl PinTable {
-            /// Takes out the rights that are written.
-            fn rights(&mut self) -> Table {
-                let rights = [$((stringify!($right), self.$right.take())),+];
-                rights.into_iter().filter_map(|(right, value)| Some((right.to_owned(), value?))).collect()
-            }
-        }
-    };
-}
-
-pin_table!(shell files http browser mail exec programs embedder records jobs schedules introspect);
 
 /// `[lock.program.NAME]` and `[lock.upstream.NAME]` as they are written.
 #[derive(Deserialize)]

@@ -23,8 +23,7 @@ pub use protected::{KERNEL, Protected, TooMany};
 
 use base::envelope::{Failure, Kind};
 use base::paths::{canonical, normal};
-use config::rights::PluginRights;
-use config::{Allowlist, Config, FilesConfirm, Needed, Remedies};
+use config::{Allowlist, Config, FilesConfirm, Needed, PluginRights, Remedies};
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::path::{Component, Path, PathBuf};

@@ -8,8 +8,7 @@ use super::http::{HttpGrant, exactly};
 use base::builtin::{SearchBase, SearchServer};
 use base::envelope::Failure;
 use base::target::Target;
-use config::rights::HttpRights;
-use config::{Config, HostList, Needed};
+use config::{Config, HostList, HttpRights, Needed};
 use contract::manifest::Manifest;
 use url::Url;
 

@@ -1,7 +1,7 @@
 //! What the layers leave of each other.
 
 use super::*;
-use crate::rights::HttpRights;
+use crate::HttpRights;
 use crate::{Allowlist, HostList, HostPattern};
 use std::fs;
 use std::path::Path;
