@@ -157,6 +157,74 @@ pub fn close_all() -> Result<u32> {
     browser::close(None).map_err(Failure::from_host)
 }
 
+/// What a test plays of it.
+#[cfg(not(target_arch = "wasm32"))]
+pub(crate) mod played {
+    use crate::testing::played::*;
+    pub use contract::browser::{Action, Answer, Destination, Effect, Entry, Tab, View};
+    use contract::types::Captured;
+
+    pub(crate) const CALLS: &[&[Signature]] = &[SIGNATURES];
+
+    functions! { "browser":
+        tabs() -> Vec<Tab>;
+        open(url: Option<&str>, profile: Option<&str>) -> Effect;
+        go(tab: Option<&str>, to: &Destination) -> Effect;
+        look(tab: Option<&str>, view: &View) -> Captured;
+        act(tab: Option<&str>, element: Option<&str>, action: &Action, dialogs: Option<&Answer>) -> Effect;
+        wait(tab: Option<&str>, text: &str, gone: bool, ms: u32) -> Effect;
+        image(tab: Option<&str>, element: Option<&str>, full_page: bool) -> Vec<u8>;
+        evaluate(tab: Option<&str>, script: &str) -> Captured;
+        activate(tab: &str) -> Effect;
+        close(tab: Option<&str>) -> u32;
+    }
+
+    written! {
+        Answer { accept, text }
+        View { within, find, changes, chars }
+    }
+
+    read! {
+        Effect { tab, url, title, notices, changes }
+        Tab { id, url, title, active, profile }
+    }
+
+    impl Write for Destination {
+        fn write(&self) -> Value {
+            match self {
+                Self::Url(url) => json!({ "url": url }),
+                Self::Back => "back".into(),
+                Self::Forward => "forward".into(),
+                Self::Reload => "reload".into(),
+            }
+        }
+    }
+
+    impl Write for Entry {
+        fn write(&self) -> Value {
+            match self {
+                Self::Text(text) => json!({ "text": text }),
+                Self::Secret(name) => json!({ "secret": name }),
+            }
+        }
+    }
+
+    impl Write for Action {
+        fn write(&self) -> Value {
+            match self {
+                Self::Click => "click".into(),
+                Self::DoubleClick => "double-click".into(),
+                Self::Hover => "hover".into(),
+                Self::Fill(entry) => json!({ "fill": entry.write() }),
+                Self::Select(options) => json!({ "select": options }),
+                Self::Check(on) => json!({ "check": on }),
+                Self::Press(key) => json!({ "press": key }),
+                Self::Upload(files) => json!({ "upload": files }),
+            }
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -65,3 +65,19 @@ impl Event {
         self.0.post().map_err(Failure::from_host)
     }
 }
+
+/// What a test plays of it.
+#[cfg(not(target_arch = "wasm32"))]
+pub(crate) mod played {
+    use crate::testing::played::*;
+
+    pub(crate) const CALLS: &[&[Signature]] = &[Event::SIGNATURES];
+
+    resource! { "embedder": Event(kind: &str, payload: &str) {
+        set wait_ms(ms: u32);
+        add visible by visible(pointer: &str);
+        add attachments by attach(path: &str, name: &str, media_type: &str);
+        end send -> String;
+        end post -> bool;
+    } }
+}

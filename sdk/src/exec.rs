@@ -94,3 +94,26 @@ impl Program {
         process.run().map_err(Failure::from_host)
     }
 }
+
+/// What a test plays of it.
+#[cfg(not(target_arch = "wasm32"))]
+pub(crate) mod played {
+    use crate::testing::played::*;
+    pub use contract::exec::Finished;
+    use contract::types::Declaration;
+
+    pub(crate) const CALLS: &[&[Signature]] = &[Process::SIGNATURES];
+
+    resource! { "exec": Process(program: &str, arguments: &[String], declaration: &Declaration) {
+        set directory(path: &str);
+        set stdin(bytes: &[u8]);
+        set at_most_ms(ms: u64);
+        set head_and_tail(head: u32, tail: u32);
+        add environment by environment(name: &str, value: &str);
+        end run -> Finished;
+    } }
+
+    read! {
+        Finished { exit_code, stdout, stderr, notices }
+    }
+}

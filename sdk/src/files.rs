@@ -156,3 +156,35 @@ pub fn make_directory(path: &str) -> Result<bool> {
 pub fn write(path: &str, content: impl AsRef<[u8]>) -> Result<u64> {
     files::write(path, content.as_ref()).map_err(Failure::from_host)
 }
+
+/// What a test plays of it.
+#[cfg(not(target_arch = "wasm32"))]
+pub(crate) mod played {
+    use crate::testing::played::*;
+    pub(crate) use contract::files::{Entry, EntryKind, Listing, Whole};
+    use contract::types::Captured;
+
+    pub(crate) const CALLS: &[&[Signature]] = &[SIGNATURES];
+
+    functions! { "files":
+        read(path: &str, offset: u64, max: u32) -> Captured;
+        write(path: &str, content: &[u8]) -> u64;
+        read_whole(path: &str) -> Whole;
+        replace(path: &str, content: &[u8], revision: &str) -> u64;
+        read_bytes(path: &str, offset: u64, max: u32) -> Vec<u8>;
+        append(path: &str, content: &[u8]) -> u64;
+        list_directory(path: &str, max: u32) -> Listing;
+        stat(path: &str) -> Entry;
+        make_directory(path: &str) -> bool;
+    }
+
+    read! {
+        Entry { name, kind, size, modified_ms }
+        Listing { entries, total }
+        Whole { content, revision }
+    }
+
+    enums! {
+        EntryKind { File, Directory, Link, Other }
+    }
+}

@@ -80,3 +80,23 @@ impl Response {
         self.headers.iter().find(|(other, _)| other == name).map(|(_, value)| value.as_str())
     }
 }
+
+/// What a test plays of it.
+#[cfg(not(target_arch = "wasm32"))]
+pub(crate) mod played {
+    use crate::testing::played::*;
+    pub(crate) use contract::http::Response;
+
+    pub(crate) const CALLS: &[&[Signature]] = &[Request::SIGNATURES];
+
+    resource! { "http": Request(method: &str, url: &str) {
+        set body(bytes: &[u8]);
+        set limit(bytes: u32);
+        add headers by header(name: &str, value: &str);
+        end send -> Response;
+    } }
+
+    read! {
+        Response { status, headers, url, body, truncated }
+    }
+}

@@ -62,3 +62,29 @@ pub fn documents() -> Result<Vec<Entry>> {
 pub fn document(name: &str) -> Result<String> {
     introspect::document(name).map_err(Failure::from_host)
 }
+
+/// What a test plays of it.
+#[cfg(not(target_arch = "wasm32"))]
+pub(crate) mod played {
+    use crate::testing::played::*;
+    pub use contract::introspect::{ContextFile, Entry, MountPoint};
+    use contract::types::Captured;
+
+    pub(crate) const CALLS: &[&[Signature]] = &[SIGNATURES];
+
+    functions! { "introspect":
+        contexts() -> Vec<ContextFile>;
+        context(name: &str, offset: u64, max: u32) -> Captured;
+        environment() -> Vec<Entry>;
+        mounts() -> Vec<MountPoint>;
+        settings(section: Option<&str>) -> String;
+        documents() -> Vec<Entry>;
+        document(name: &str) -> String;
+    }
+
+    read! {
+        ContextFile { name, file, about }
+        Entry { name, about }
+        MountPoint { target, about, read_only }
+    }
+}

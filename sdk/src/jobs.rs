@@ -178,3 +178,50 @@ impl Query {
         self.0.run().map_err(Failure::from_host)
     }
 }
+
+/// What a test plays of it.
+#[cfg(not(target_arch = "wasm32"))]
+pub(crate) mod played {
+    use crate::testing::played::*;
+    pub use contract::jobs::{Job, Page, Piece, State};
+
+    pub(crate) const CALLS: &[&[Signature]] = &[SIGNATURES, Submission::SIGNATURES, Query::SIGNATURES];
+
+    functions! { "jobs":
+        get(id: &str, head: u32) -> Job;
+        wait(id: &str, at_most_ms: u64, with_call: bool, head: u32) -> Job;
+        follow(id: &str, stdout_start: u64, stderr_start: u64, most: u32, at_most_ms: u64) -> Job;
+        cancel(id: &str) -> Job;
+        tools() -> Vec<String>;
+    }
+
+    resource! { "jobs": Submission(tool: &str, arguments: &str) {
+        set at_most_ms(ms: u64);
+        set token(token: &str);
+        set outlive_session();
+        set may_repeat();
+        add labels by label(name: &str, value: &str);
+        end submit -> String;
+    } }
+
+    resource! { "jobs": Query() {
+        set all_sessions();
+        set in_state(state: State);
+        set limit(items: u32);
+        set after(cursor: &str);
+        add labels by label(name: &str, value: &str);
+        end run -> Page;
+    } }
+
+    read! {
+        Job {
+            id, tool, state, exit_code, stdout, stderr, outcome, cause, labels, made_ms, began_ms, ended_ms, stopped
+        }
+        Page { jobs, next }
+        Piece { text, start, end, total }
+    }
+
+    enums! {
+        State { Pending, Running, Done, Error, Cancelled, Orphaned }
+    }
+}

@@ -29,11 +29,14 @@ pub mod testing;
 mod tool;
 mod types;
 
-/// The host's interfaces: in a component the bindings, elsewhere what a test has played.
+/// The host's interfaces: in a component the bindings.
 #[cfg(target_arch = "wasm32")]
 pub(crate) use bindings::toolcrib::plugin as host;
+// Elsewhere what a test has played.
 #[cfg(not(target_arch = "wasm32"))]
-pub(crate) use testing::played as host;
+testing::played::interfaces! {
+    shell exec programs files panes pane_sessions http browser mail embedder introspect records jobs schedules events
+}
 
 pub use answer::{Content, attach, notice};
 pub use failure::{Failure, Kind, Result};

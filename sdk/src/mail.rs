@@ -138,6 +138,41 @@ pub fn attachment(id: &str, part: &str, offset: u64, chars: u32) -> Result<Conte
     mail::attachment(id, part, offset, chars).map_err(Failure::from_host)
 }
 
+/// What a test plays of it.
+#[cfg(not(target_arch = "wasm32"))]
+pub(crate) mod played {
+    use crate::testing::played::*;
+    pub use contract::mail::{Address, Content, Folder, Found, Header, Message, Part, Query};
+
+    pub(crate) const CALLS: &[&[Signature]] = &[SIGNATURES];
+
+    functions! { "mail":
+        accounts() -> Vec<String>;
+        folders(account: Option<&str>) -> Vec<Folder>;
+        search(account: Option<&str>, query: &Query) -> Found;
+        read(id: &str, offset: u64, chars: u32) -> Message;
+        attachment(id: &str, part: &str, offset: u64, chars: u32) -> Content;
+    }
+
+    written! {
+        Query {
+            folders, words, sender, recipient, subject, since_ms, before_ms, unread, with_attachment, limit
+        }
+    }
+
+    read! {
+        Folder { name, messages, unread }
+        Address { name, address }
+        Part { id, name, media_type, bytes }
+        Header {
+            id, account, folder, sender, recipients, subject, date_ms, unread, bytes, verified, snippet, parts, warnings
+        }
+        Found { hits, searched_back_to_ms, notices }
+        Message { header, text, notices }
+        Content { part, text, stored, notices }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

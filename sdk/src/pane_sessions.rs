@@ -37,3 +37,19 @@ pub fn create_pane(session: Option<&str>, pane: &str, declaration: &Declaration)
 pub fn kill_pane(session: Option<&str>, pane: &str, declaration: &Declaration) -> Result<Place> {
     pane_sessions::kill_pane(session, pane, declaration).map_err(Failure::from_host)
 }
+
+/// What a test plays of it.
+#[cfg(not(target_arch = "wasm32"))]
+pub(crate) mod played {
+    use crate::testing::played::*;
+    use contract::types::{Declaration, Place};
+
+    pub(crate) const CALLS: &[&[Signature]] = &[SIGNATURES];
+
+    functions! { "pane-sessions":
+        create_session(session: &str, declaration: &Declaration) -> Place;
+        kill_session(session: &str, declaration: &Declaration) -> String;
+        create_pane(session: Option<&str>, pane: &str, declaration: &Declaration) -> Place;
+        kill_pane(session: Option<&str>, pane: &str, declaration: &Declaration) -> Place;
+    }
+}

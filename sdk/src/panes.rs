@@ -86,6 +86,33 @@ pub fn send(pane: &Pane, input: &Input, delay: Duration, declaration: &Declarati
     panes::send(pane, input, milliseconds(delay), declaration).map_err(Failure::from_host)
 }
 
+/// What a test plays of it.
+#[cfg(not(target_arch = "wasm32"))]
+pub(crate) mod played {
+    use crate::testing::played::*;
+    pub use contract::panes::{Input, Place, Screen, View};
+    use contract::types::{Declaration, Pane};
+
+    pub(crate) const CALLS: &[&[Signature]] = &[SIGNATURES];
+
+    functions! { "panes":
+        capture(pane: &Pane, view: &View, delay_ms: u64) -> Screen;
+        send(pane: &Pane, input: &Input, delay_ms: u64, declaration: &Declaration) -> Place;
+    }
+
+    written! {
+        Input { literal_text, keys, enter }
+        View {
+            start, end, join_wrapped_lines, preserve_trailing_spaces, include_escape_sequences, escape_non_printable,
+            include_alternate_screen
+        }
+    }
+
+    read! {
+        Screen { text, notices, unchanged_ms }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -83,3 +83,28 @@ impl Run {
         run.start().map_err(Failure::from_host)
     }
 }
+
+/// What a test plays of it.
+#[cfg(not(target_arch = "wasm32"))]
+pub(crate) mod played {
+    use crate::testing::played::*;
+    pub use contract::programs::{Finished, Program};
+
+    pub(crate) const CALLS: &[&[Signature]] = &[SIGNATURES, Run::SIGNATURES];
+
+    functions! { "programs":
+        declared() -> Vec<Program>;
+    }
+
+    resource! { "programs": Run(program: &str, arguments: &[String]) {
+        set stdin(bytes: &[u8]);
+        set at_most_ms(ms: u64);
+        set head_and_tail(head: u32, tail: u32);
+        end start -> Finished;
+    } }
+
+    read! {
+        Finished { exit_code, stdout, stderr, notices }
+        Program { name, about, usage }
+    }
+}

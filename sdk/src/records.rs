@@ -266,6 +266,45 @@ impl Query {
     }
 }
 
+/// What a test plays of it.
+#[cfg(not(target_arch = "wasm32"))]
+pub(crate) mod played {
+    use crate::testing::played::*;
+    pub(crate) use contract::records::{Item, Page};
+
+    pub(crate) const CALLS: &[&[Signature]] = &[SIGNATURES, Batch::SIGNATURES, Query::SIGNATURES];
+
+    functions! { "records":
+        get(collection: &str, key: &str) -> Option<Item>;
+    }
+
+    resource! { "records": Batch() {
+        set confirm(action: &str, details: &str);
+        step changes by put(collection: &str, key: &str, body: &str);
+        step changes by expect(collection: &str, key: &str, revision: u64);
+        step changes by delete(collection: &str, key: &str);
+        step changes by embed(collection: &str, key: &str, pointer: &str);
+        end commit -> Vec<Item>;
+    } }
+
+    resource! { "records": Query(collection: &str) {
+        set words(text: &str);
+        set any_word(text: &str);
+        set near(text: &str);
+        set order(pointer: &str, descending: bool);
+        set limit(items: u32);
+        set after(cursor: &str);
+        add equals by equals(pointer: &str, value: &str);
+        add between by between(pointer: &str, low: &str, high: &str);
+        end run -> Page;
+    } }
+
+    read! {
+        Item { key, body, revision, made_ms, changed_ms, rank }
+        Page { items, total, next }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

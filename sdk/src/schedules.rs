@@ -131,3 +131,42 @@ pub fn pause(id: &str) -> Result<Schedule> {
 pub fn resume(id: &str) -> Result<Schedule> {
     schedules::resume(id).map_err(Failure::from_host)
 }
+
+/// What a test plays of it.
+#[cfg(not(target_arch = "wasm32"))]
+pub(crate) mod played {
+    use crate::testing::played::*;
+    pub use contract::schedules::{Came, Last, Schedule, State};
+
+    pub(crate) const CALLS: &[&[Signature]] = &[SIGNATURES, Plan::SIGNATURES];
+
+    functions! { "schedules":
+        list_all() -> Vec<Schedule>;
+        remove(id: &str) -> ();
+        pause(id: &str) -> Schedule;
+        resume(id: &str) -> Schedule;
+    }
+
+    resource! { "schedules": Plan(id: &str) {
+        set event(data: &str);
+        set job(tool: &str, arguments: &str);
+        set cron(expression: &str);
+        set every_ms(ms: u64);
+        set zone(name: &str);
+        set once();
+        set hours(start: u8, end: u8);
+        set timeout_ms(ms: u64);
+        set replace();
+        end save -> Schedule;
+    } }
+
+    read! {
+        Last { due, came, why, job }
+        Schedule { id, state, when, zone, tool, content, next, failures, last, running, waits }
+    }
+
+    enums! {
+        Came { Done, Failed, Missed, Cancelled }
+        State { Active, Paused, Disabled, Over }
+    }
+}

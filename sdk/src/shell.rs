@@ -106,6 +106,60 @@ pub fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }
 
+/// What a test plays of it.
+#[cfg(not(target_arch = "wasm32"))]
+pub(crate) mod played {
+    use crate::testing::played::*;
+    pub(crate) use contract::shell::Wait;
+    pub use contract::shell::{Finished, Outcome};
+    use contract::types::{Declaration, Pane};
+
+    pub(crate) const CALLS: &[&[Signature]] = &[Command::SIGNATURES];
+
+    resource! { "shell": Command(text: &str, declaration: &Declaration) {
+        set in_pane(pane: &Pane);
+        set wait(wait: Wait);
+        set head(chars: u32);
+        set tail(chars: u32);
+        set directory(path: &str);
+        set stdin(bytes: &[u8]);
+        set own_process();
+        add environment by environment(name: &str, value: &str);
+        end run -> Outcome;
+    } }
+
+    read! {
+        Finished { exit_code, stdout, stderr, notices }
+    }
+
+    impl Write for Wait {
+        fn write(&self) -> Value {
+            match self {
+                Self::UntilExit => "until-exit".into(),
+                Self::AtMostMs(ms) => json!({ "at-most-ms": ms.write() }),
+                Self::Dispatch => "dispatch".into(),
+            }
+        }
+    }
+
+    impl Read for Outcome {
+        fn read(value: Value) -> Result<Self, String> {
+            let expected = "expected {\"finished\": …} or {\"dispatched\": …}";
+            let Value::Object(cases) = value else { return Err(expected.into()) };
+            let mut cases = cases.into_iter();
+            match (cases.next(), cases.next()) {
+                (Some((case, value)), None) if case == "finished" => Read::read(value).map(Self::Finished),
+                (Some((case, value)), None) if case == "dispatched" => Read::read(value).map(Self::Dispatched),
+                _ => Err(expected.into()),
+            }
+        }
+
+        fn blank() -> Value {
+            json!({ "finished": Finished::blank() })
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -7,10 +7,10 @@ use crate::bindings::toolcrib::plugin::types;
 use serde_json::{Map, Value};
 
 /// The name of a call and of what it takes, as the bindings have them.
-pub(super) struct Signature {
-    pub(super) interface: &'static str,
-    pub(super) function: &'static str,
-    pub(super) arguments: &'static [&'static str],
+pub(crate) struct Signature {
+    pub(crate) interface: &'static str,
+    pub(crate) function: &'static str,
+    pub(crate) arguments: &'static [&'static str],
 }
 
 /// A call of a capability.
@@ -23,21 +23,21 @@ pub struct Call {
 }
 
 impl Signature {
-    pub(super) fn name(&self) -> String {
+    pub(crate) fn name(&self) -> String {
         kebab(&format!("{}.{}", self.interface, self.function))
     }
 }
 
 impl Call {
-    pub(super) fn new<const N: usize>(arguments: [(&str, Value); N]) -> Self {
+    pub(crate) fn new<const N: usize>(arguments: [(&str, Value); N]) -> Self {
         Self { name: String::new(), arguments: object(arguments) }
     }
 
-    pub(super) fn set(&mut self, name: &str, value: Value) {
+    pub(crate) fn set(&mut self, name: &str, value: Value) {
         self.arguments[kebab(name)] = value;
     }
 
-    pub(super) fn add(&mut self, list: &str, value: Value) {
+    pub(crate) fn add(&mut self, list: &str, value: Value) {
         let list = &mut self.arguments[kebab(list)];
         match list {
             Value::Array(items) => items.push(value),
@@ -46,7 +46,7 @@ impl Call {
     }
 
     /// Makes the call, whose answer was played.
-    pub(super) fn answer<T: Read>(self, interface: &str, function: &str) -> Result<T, types::Failure> {
+    pub(crate) fn answer<T: Read>(self, interface: &str, function: &str) -> Result<T, types::Failure> {
         let call = self.named(interface, function);
         let name = call.name.clone();
         let gives = host::answer(call, T::blank).map_err(Failure::into_wit)?;
@@ -54,7 +54,7 @@ impl Call {
     }
 
     /// Makes a call that has no answer.
-    pub(super) fn note(self, interface: &str, function: &str) {
+    pub(crate) fn note(self, interface: &str, function: &str) {
         host::note(self.named(interface, function));
     }
 
@@ -64,7 +64,7 @@ impl Call {
 }
 
 /// Returns a line of `host = [...]`; what is empty is omitted.
-pub(super) fn line(call: &str, with: &Value, answer: (&str, &Value)) -> String {
+pub(crate) fn line(call: &str, with: &Value, answer: (&str, &Value)) -> String {
     let is_empty = |value: &Value| value.is_null() || value.as_object().is_some_and(Map::is_empty);
     let call = call.into();
     let parts = [("call", &call), ("with", with), answer];

@@ -2,9 +2,9 @@
 
 use super::call::{Call, Signature, line};
 use super::fits::fault;
-use super::played::SIGNATURES;
 use super::values::kebab;
 use crate::bindings::toolcrib::plugin::types;
+use crate::host::CALLS;
 use crate::{Content, Failure, Result, Tool, schema, tool};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -205,7 +205,7 @@ impl Drop for Guard {
 impl Line {
     /// Refuses a line that could answer nothing.
     fn check(&self) {
-        let all = SIGNATURES.iter().copied().flatten();
+        let all = CALLS.iter().copied().flatten().copied().flatten();
         let Some(called) = all.clone().find(|signature| signature.name() == self.call) else {
             let names: Vec<_> = all.map(Signature::name).collect();
             panic!("there is no call `{}`; there are {}", self.call, names.join(", "));

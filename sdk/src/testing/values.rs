@@ -5,9 +5,7 @@ use crate::bindings::toolcrib::plugin as contract;
 use base64::Engine;
 use base64::alphabet::STANDARD;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
-use contract::{
-    browser, events, exec, files, http, introspect, jobs, mail, panes, programs, records, schedules, shell, types,
-};
+use contract::types;
 use serde_json::{Map, Value, json};
 
 /// The largest integer that every reader of JSON keeps exact: 2^53-1.
@@ -20,12 +18,12 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
 );
 
 /// What can be an argument of a capability.
-pub(super) trait Write {
+pub(crate) trait Write {
     fn write(&self) -> Value;
 }
 
 /// What a capability can return.
-pub(super) trait Read: Sized {
+pub(crate) trait Read: Sized {
     /// Reads what was played; an error says what was expected.
     fn read(value: Value) -> Result<Self, String>;
 
@@ -34,12 +32,12 @@ pub(super) trait Read: Sized {
 }
 
 /// Returns a name as the contract has it.
-pub(super) fn kebab(name: &str) -> String {
+pub(crate) fn kebab(name: &str) -> String {
     name.replace('_', "-")
 }
 
 /// Returns an object of the fields that have a value.
-pub(super) fn object<'n>(fields: impl IntoIterator<Item = (&'n str, Value)>) -> Value {
+pub(crate) fn object<'n>(fields: impl IntoIterator<Item = (&'n str, Value)>) -> Value {
     let given = fields.into_iter().filter(|(_, value)| !value.is_null());
     given.map(|(name, value)| (kebab(name), value)).collect::<Map<_, _>>().into()
 }
@@ -116,65 +114,20 @@ macro_rules! plain {
     )+};
 }
 
+pub(crate) use {enums, read, written};
+
 written! {
     types::Declaration { risk, mutation, privesc, why }
     types::Pane { session, pane, target }
-    browser::Answer { accept, text }
-    browser::View { within, find, changes, chars }
-    mail::Query {
-        folders, words, sender, recipient, subject, since_ms, before_ms, unread, with_attachment, limit
-    }
-    panes::Input { literal_text, keys, enter }
-    panes::View {
-        start, end, join_wrapped_lines, preserve_trailing_spaces, include_escape_sequences, escape_non_printable,
-        include_alternate_screen
-    }
 }
 
 read! {
     types::Captured { text, bytes, truncated, stored }
     types::Place { session, pane, id, created, notices }
-    browser::Effect { tab, url, title, notices, changes }
-    browser::Tab { id, url, title, active, profile }
-    mail::Folder { name, messages, unread }
-    mail::Address { name, address }
-    mail::Part { id, name, media_type, bytes }
-    mail::Header {
-        id, account, folder, sender, recipients, subject, date_ms, unread, bytes, verified, snippet, parts, warnings
-    }
-    mail::Found { hits, searched_back_to_ms, notices }
-    mail::Message { header, text, notices }
-    mail::Content { part, text, stored, notices }
-    exec::Finished { exit_code, stdout, stderr, notices }
-    files::Entry { name, kind, size, modified_ms }
-    files::Listing { entries, total }
-    files::Whole { content, revision }
-    http::Response { status, headers, url, body, truncated }
-    introspect::ContextFile { name, file, about }
-    introspect::Entry { name, about }
-    introspect::MountPoint { target, about, read_only }
-    jobs::Job {
-        id, tool, state, exit_code, stdout, stderr, outcome, cause, labels, made_ms, began_ms, ended_ms, stopped
-    }
-    jobs::Page { jobs, next }
-    jobs::Piece { text, start, end, total }
-    panes::Screen { text, notices, unchanged_ms }
-    programs::Finished { exit_code, stdout, stderr, notices }
-    programs::Program { name, about, usage }
-    records::Item { key, body, revision, made_ms, changed_ms, rank }
-    records::Page { items, total, next }
-    schedules::Last { due, came, why, job }
-    schedules::Schedule { id, state, when, zone, tool, content, next, failures, last, running, waits }
-    shell::Finished { exit_code, stdout, stderr, notices }
 }
 
 enums! {
     types::Risk { Low, Medium, High }
-    events::Level { Debug, Info, Warn, Error }
-    files::EntryKind { File, Directory, Link, Other }
-    jobs::State { Pending, Running, Done, Error, Cancelled, Orphaned }
-    schedules::Came { Done, Failed, Missed, Cancelled }
-    schedules::State { Active, Paused, Disabled, Over }
 }
 
 plain! { bool, u16, u32, i32, f32, String, (String, String) }
@@ -280,70 +233,8 @@ impl Read for () {
     }
 }
 
-impl Write for shell::Wait {
-    fn write(&self) -> Value {
-        match self {
-            Self::UntilExit => "until-exit".into(),
-            Self::AtMostMs(ms) => json!({ "at-most-ms": ms.write() }),
-            Self::Dispatch => "dispatch".into(),
-        }
-    }
-}
-
-impl Write for browser::Destination {
-    fn write(&self) -> Value {
-        match self {
-            Self::Url(url) => json!({ "url": url }),
-            Self::Back => "back".into(),
-            Self::Forward => "forward".into(),
-            Self::Reload => "reload".into(),
-        }
-    }
-}
-
-impl Write for browser::Entry {
-    fn write(&self) -> Value {
-        match self {
-            Self::Text(text) => json!({ "text": text }),
-            Self::Secret(name) => json!({ "secret": name }),
-        }
-    }
-}
-
-impl Write for browser::Action {
-    fn write(&self) -> Value {
-        match self {
-            Self::Click => "click".into(),
-            Self::DoubleClick => "double-click".into(),
-            Self::Hover => "hover".into(),
-            Self::Fill(entry) => json!({ "fill": entry.write() }),
-            Self::Select(options) => json!({ "select": options }),
-            Self::Check(on) => json!({ "check": on }),
-            Self::Press(key) => json!({ "press": key }),
-            Self::Upload(files) => json!({ "upload": files }),
-        }
-    }
-}
-
-impl Read for shell::Outcome {
-    fn read(value: Value) -> Result<Self, String> {
-        let expected = "expected {\"finished\": …} or {\"dispatched\": …}";
-        let Value::Object(cases) = value else { return Err(expected.into()) };
-        let mut cases = cases.into_iter();
-        match (cases.next(), cases.next()) {
-            (Some((case, value)), None) if case == "finished" => Read::read(value).map(Self::Finished),
-            (Some((case, value)), None) if case == "dispatched" => Read::read(value).map(Self::Dispatched),
-            _ => Err(expected.into()),
-        }
-    }
-
-    fn blank() -> Value {
-        json!({ "finished": shell::Finished::blank() })
-    }
-}
-
 /// Returns the fields of a record, which has no others than `known`.
-fn fields(value: Value, known: &[&str]) -> Result<Map<String, Value>, String> {
+pub(crate) fn fields(value: Value, known: &[&str]) -> Result<Map<String, Value>, String> {
     let Value::Object(fields) = value else { return Err("expected an object".into()) };
     match fields.keys().find(|key| !known.iter().any(|known| kebab(known) == **key)) {
         Some(unknown) => {
@@ -354,7 +245,7 @@ fn fields(value: Value, known: &[&str]) -> Result<Map<String, Value>, String> {
     }
 }
 
-fn field<T: Read>(fields: &mut Map<String, Value>, name: &str) -> Result<T, String> {
+pub(crate) fn field<T: Read>(fields: &mut Map<String, Value>, name: &str) -> Result<T, String> {
     let name = kebab(name);
     match fields.remove(&name) {
         Some(value) => T::read(value).map_err(|expected| format!("`{name}`: {expected}")),
@@ -363,13 +254,14 @@ fn field<T: Read>(fields: &mut Map<String, Value>, name: &str) -> Result<T, Stri
 }
 
 /// Finds the type of a field by the way to it.
-fn blank_of<R, T: Read>(_: fn(&R) -> &T) -> Value {
+pub(crate) fn blank_of<R, T: Read>(_: fn(&R) -> &T) -> Value {
     T::blank()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use contract::{browser, exec, files, http, jobs, mail, panes, programs, records, schedules, shell};
 
     fn fault<T: Read>(value: Value) -> String {
         T::read(value).err().unwrap_or_default()
