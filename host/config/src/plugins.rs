@@ -398,3 +398,65 @@ pub struct BrowserRights {
     /// The secrets that it may have put into fields: in every one of these.
     pub secrets: Vec<Vec<String>>,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_default_configuration_leaves_embedded_plugins_alone_and_gives_others_nothing() {
+        let (nowhere, everywhere) = (vec![Allowlist::NOTHING], vec![Allowlist::Any]);
+        let nothing = PluginRights {
+            config: BTreeMap::new(),
+            shell: false,
+            pane: false,
+            read: nowhere.clone(),
+            write: nowhere,
+            http: None,
+            browser: None,
+            mail: vec![Vec::new()],
+            programs: vec![Vec::new()],
+            variables: vec![Vec::new()],
+            declared: vec![Vec::new()],
+            jobs: vec![Vec::new()],
+            schedules: false,
+            kinds: vec![Vec::new()],
+            introspect: false,
+            records: false,
+        };
+        let reading = HttpRights {
+            hosts: vec![HostList::Any],
+            methods: vec![vec!["GET".into(), "HEAD".into()]],
+            paths: vec![],
+            base: None,
+            headers: BTreeMap::new(),
+        };
+        let everything = PluginRights {
+            config: BTreeMap::new(),
+            shell: true,
+            pane: true,
+            read: everywhere.clone(),
+            write: everywhere,
+            http: Some(reading),
+            browser: Some(BrowserRights {
+                hosts: vec![HostList::Any],
+                profiles: vec![Vec::new()],
+                evaluate: false,
+                downloads: false,
+                uploads: false,
+                secrets: vec![Vec::new()],
+            }),
+            mail: vec![vec!["*".into()]],
+            programs: vec![vec!["*".into()]],
+            variables: vec![vec!["*".into()]],
+            declared: vec![vec!["*".into()]],
+            jobs: vec![vec!["*".into()]],
+            schedules: true,
+            kinds: vec![vec![KindPattern::All]],
+            introspect: true,
+            records: true,
+        };
+        assert_eq!(Config::default().plugin_rights("x", &"a".repeat(64), true), everything);
+        assert_eq!(Config::default().plugin_rights("x", &"a".repeat(64), false), nothing);
+    }
+}
