@@ -1,4 +1,4 @@
-//! What capabilities there are, and what is so of each: one row of `Capability::about`.
+//! What capabilities there are, and what is so of each: one row of `Capability::about`, and one of [`OPTIONS`].
 //!
 //! A new one does not compile before it has its row here, its grant (the table of `policy/lib.rs`), and its file in `guest/capability/`. What the
 //! compiler cannot see, tests do: that it has its interface in `wit/` and its line in the world, whose functions can refuse, its keys among the
@@ -89,12 +89,44 @@ pub enum Switch {
 /// An option of `toolcrib plugin allow`: a line of a plugin's rights.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AllowOption {
-    /// The functions of which one has to be called for the plugin to need it; any, where none is named.
+    /// The capabilities that it lets the plugin use.
+    pub of: &'static [Capability],
+    /// Of their functions those of which one has to be called for the plugin to need it; any, where none is named.
     pub functions: &'static [&'static str],
     /// What it lets the plugin do.
     pub what: &'static str,
     /// As it is typed.
     pub option: &'static str,
+    /// What help says of it.
+    pub help: &'static str,
+    /// The key of the section that it writes.
+    pub key: &'static str,
+    /// What it takes.
+    pub takes: Takes,
+    /// The options that only narrow what this one gives.
+    pub narrowed_by: &'static [Narrowing],
+}
+
+/// An option that only narrows what another one gives: it takes words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Narrowing {
+    /// As it is typed.
+    pub option: &'static str,
+    /// What help says of it.
+    pub help: &'static str,
+    /// The key of the section that it writes.
+    pub key: &'static str,
+}
+
+/// What an option takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Takes {
+    /// Nothing: it switches something on.
+    Nothing,
+    /// An entry of a list, each time it is given.
+    Words,
+    /// A directory, each time it is given.
+    Directories,
 }
 
 /// What a plugin's section says of a capability: keys below `[plugin.NAME]`.
@@ -119,7 +151,6 @@ struct About {
     deed: Deed,
     effect: Effect,
     section: SectionKeys,
-    options: &'static [AllowOption],
 }
 
 impl serde::Serialize for Capability {
@@ -149,7 +180,6 @@ impl Capability {
     ];
 
     const fn about(self) -> About {
-        const PANE: AllowOption = AllowOption { functions: &[], what: "use panes", option: "--pane" };
         match self {
             Self::Shell => About {
                 name: "shell",
@@ -159,7 +189,6 @@ impl Capability {
                 deed: Deed::Command,
                 effect: Effect::Acts,
                 section: SectionKeys { grants: &["shell"], narrows: &[] },
-                options: &[AllowOption { functions: &[], what: "run commands", option: "--shell" }],
             },
             Self::Exec => About {
                 name: "exec",
@@ -169,7 +198,6 @@ impl Capability {
                 deed: Deed::Command,
                 effect: Effect::Acts,
                 section: SectionKeys { grants: &["exec.programs"], narrows: &["exec.environment"] },
-                options: &[AllowOption { functions: &[], what: "start programs", option: "--exec PROGRAM" }],
             },
             Self::Programs => About {
                 name: "programs",
@@ -179,7 +207,6 @@ impl Capability {
                 deed: Deed::Command,
                 effect: Effect::ActsBy("[method]run.start"),
                 section: SectionKeys { grants: &["programs"], narrows: &[] },
-                options: &[AllowOption { functions: &[], what: "run declared programs", option: "--program NAME" }],
             },
             // Typing into a pane is running a command.
             Self::Panes => About {
@@ -190,7 +217,6 @@ impl Capability {
                 deed: Deed::Other,
                 effect: Effect::ActsBy("send"),
                 section: SectionKeys { grants: &["shell"], narrows: &[] },
-                options: &[PANE],
             },
             Self::PaneSessions => About {
                 name: "pane-sessions",
@@ -200,7 +226,6 @@ impl Capability {
                 deed: Deed::Other,
                 effect: Effect::Acts,
                 section: SectionKeys { grants: &["shell"], narrows: &[] },
-                options: &[PANE],
             },
             Self::Files => About {
                 name: "files",
@@ -210,18 +235,6 @@ impl Capability {
                 deed: Deed::Other,
                 effect: Effect::Writes,
                 section: SectionKeys { grants: &["files.read", "files.write"], narrows: &[] },
-                options: &[
-                    AllowOption {
-                        functions: &["read", "read-whole", "read-bytes", "list-directory", "stat"],
-                        what: "read files",
-                        option: "--read DIR",
-                    },
-                    AllowOption {
-                        functions: &["write", "replace", "append", "make-directory"],
-                        what: "write files",
-                        option: "--write DIR",
-                    },
-                ],
             },
             Self::Http => About {
                 name: "http",
@@ -234,7 +247,6 @@ impl Capability {
                     grants: &["http.hosts"],
                     narrows: &["http.methods", "http.paths", "http.base", "http.headers"],
                 },
-                options: &[AllowOption { functions: &[], what: "make requests", option: "--host HOST" }],
             },
             Self::Browser => About {
                 name: "browser",
@@ -253,7 +265,6 @@ impl Capability {
                         "browser.secrets",
                     ],
                 },
-                options: &[AllowOption { functions: &[], what: "use a browser", option: "--browse HOST" }],
             },
             Self::Mail => About {
                 name: "mail",
@@ -263,7 +274,6 @@ impl Capability {
                 deed: Deed::Other,
                 effect: Effect::Asks,
                 section: SectionKeys { grants: &["mail"], narrows: &[] },
-                options: &[AllowOption { functions: &[], what: "read mail", option: "--mail NAME" }],
             },
             Self::Embedder => About {
                 name: "embedder",
@@ -273,7 +283,6 @@ impl Capability {
                 deed: Deed::Other,
                 effect: Effect::Acts,
                 section: SectionKeys { grants: &["embedder.kinds"], narrows: &[] },
-                options: &[AllowOption { functions: &[], what: "hand events to the embedder", option: "--event KIND" }],
             },
             Self::Introspect => About {
                 name: "introspect",
@@ -283,11 +292,6 @@ impl Capability {
                 deed: Deed::None,
                 effect: Effect::None,
                 section: SectionKeys { grants: &["introspect"], narrows: &[] },
-                options: &[AllowOption {
-                    functions: &[],
-                    what: "look at settings and contexts",
-                    option: "--introspect",
-                }],
             },
             Self::Records => About {
                 name: "records",
@@ -297,7 +301,6 @@ impl Capability {
                 deed: Deed::Other,
                 effect: Effect::Keeps,
                 section: SectionKeys { grants: &["records"], narrows: &[] },
-                options: &[AllowOption { functions: &[], what: "keep documents", option: "--records" }],
             },
             Self::Jobs => About {
                 name: "jobs",
@@ -307,7 +310,6 @@ impl Capability {
                 deed: Deed::Other,
                 effect: Effect::ActsBy("submit"),
                 section: SectionKeys { grants: &["jobs"], narrows: &[] },
-                options: &[AllowOption { functions: &[], what: "submit jobs", option: "--job TOOL" }],
             },
             Self::Schedules => About {
                 name: "schedules",
@@ -317,11 +319,6 @@ impl Capability {
                 deed: Deed::Other,
                 effect: Effect::Acts,
                 section: SectionKeys { grants: &["schedules"], narrows: &[] },
-                options: &[AllowOption {
-                    functions: &[],
-                    what: "have jobs and events at set times",
-                    option: "--schedules",
-                }],
             },
             Self::Events => About {
                 name: "events",
@@ -331,7 +328,6 @@ impl Capability {
                 deed: Deed::None,
                 effect: Effect::None,
                 section: SectionKeys { grants: &[], narrows: &[] },
-                options: &[],
             },
             Self::Upstream => About {
                 name: "upstream",
@@ -341,7 +337,6 @@ impl Capability {
                 deed: Deed::Other,
                 effect: Effect::Acts,
                 section: SectionKeys { grants: &[], narrows: &[] },
-                options: &[],
             },
         }
     }
@@ -393,11 +388,165 @@ impl Capability {
     }
 
     /// What lets a plugin use it.
-    #[must_use]
-    pub const fn options(self) -> &'static [AllowOption] {
-        self.about().options
+    pub fn options(self) -> impl Iterator<Item = &'static AllowOption> {
+        OPTIONS.iter().filter(move |option| option.of.contains(&self))
     }
 }
+
+/// The options of `toolcrib plugin allow`, in the order of its help.
+pub const OPTIONS: &[AllowOption] = &[
+    AllowOption {
+        of: &[Capability::Files],
+        functions: &["read", "read-whole", "read-bytes", "list-directory", "stat"],
+        what: "read files",
+        option: "--read DIR",
+        help: "Let it read below this directory (repeatable)",
+        key: "files.read",
+        takes: Takes::Directories,
+        narrowed_by: &[],
+    },
+    AllowOption {
+        of: &[Capability::Files],
+        functions: &["write", "replace", "append", "make-directory"],
+        what: "write files",
+        option: "--write DIR",
+        help: "Let it write below this directory (repeatable)",
+        key: "files.write",
+        takes: Takes::Directories,
+        narrowed_by: &[],
+    },
+    AllowOption {
+        of: &[Capability::Shell],
+        functions: &[],
+        what: "run commands",
+        option: "--shell",
+        help: "Let it run commands",
+        key: "shell",
+        takes: Takes::Nothing,
+        narrowed_by: &[],
+    },
+    AllowOption {
+        of: &[Capability::Panes, Capability::PaneSessions],
+        functions: &[],
+        what: "use panes",
+        option: "--pane",
+        help: "Let it use panes as well, whose shells others may have changed",
+        key: "shell.pane",
+        takes: Takes::Nothing,
+        narrowed_by: &[],
+    },
+    AllowOption {
+        of: &[Capability::Exec],
+        functions: &[],
+        what: "start programs",
+        option: "--exec PROGRAM",
+        help: "Let it start this program without a shell between: a name that is found on PATH, an absolute path, or `*` (repeatable)",
+        key: "exec.programs",
+        takes: Takes::Words,
+        narrowed_by: &[],
+    },
+    AllowOption {
+        of: &[Capability::Programs],
+        functions: &[],
+        what: "run declared programs",
+        option: "--program NAME",
+        help: "Let it run this program, which your settings declare by [program.NAME], or `*` for all of them (repeatable)",
+        key: "programs",
+        takes: Takes::Words,
+        narrowed_by: &[],
+    },
+    AllowOption {
+        of: &[Capability::Http],
+        functions: &[],
+        what: "make requests",
+        option: "--host HOST",
+        help: "Let it make requests to this host: a name, `*.example.com` for its subdomains, an address or a range (repeatable)",
+        key: "http.hosts",
+        takes: Takes::Words,
+        narrowed_by: &[
+            Narrowing {
+                option: "--method METHOD",
+                help: "Let these requests use this method; default: GET and HEAD (repeatable)",
+                key: "http.methods",
+            },
+            Narrowing {
+                option: "--path PREFIX",
+                help: "Let these requests go to this path and below it; default: every path (repeatable)",
+                key: "http.paths",
+            },
+        ],
+    },
+    AllowOption {
+        of: &[Capability::Browser],
+        functions: &[],
+        what: "use a browser",
+        option: "--browse HOST",
+        help: "Let it use a browser whose pages may come from this host: a name, `*.example.com` for its subdomains, an address or a range (repeatable)",
+        key: "browser.hosts",
+        takes: Takes::Words,
+        narrowed_by: &[],
+    },
+    AllowOption {
+        of: &[Capability::Mail],
+        functions: &[],
+        what: "read mail",
+        option: "--mail NAME",
+        help: "Let it read the mail of this account, a section [mail.NAME] of the settings, or `*` for all accounts (repeatable)",
+        key: "mail",
+        takes: Takes::Words,
+        narrowed_by: &[],
+    },
+    AllowOption {
+        of: &[Capability::Jobs],
+        functions: &[],
+        what: "submit jobs",
+        option: "--job TOOL",
+        help: "Let it submit calls of this tool as jobs, and see such jobs, or `*` for all tools (repeatable)",
+        key: "jobs",
+        takes: Takes::Words,
+        narrowed_by: &[],
+    },
+    AllowOption {
+        of: &[Capability::Schedules],
+        functions: &[],
+        what: "have jobs and events at set times",
+        option: "--schedules",
+        help: "Let it have such jobs, and events that it may hand over (`schedule.fired`), at set times",
+        key: "schedules",
+        takes: Takes::Nothing,
+        narrowed_by: &[],
+    },
+    AllowOption {
+        of: &[Capability::Records],
+        functions: &[],
+        what: "keep documents",
+        option: "--records",
+        help: "Let it keep documents from one call to the next",
+        key: "records",
+        takes: Takes::Nothing,
+        narrowed_by: &[],
+    },
+    AllowOption {
+        of: &[Capability::Introspect],
+        functions: &[],
+        what: "look at settings and contexts",
+        option: "--introspect",
+        help: "Let it look at settings, and at what toolsets declare",
+        key: "introspect",
+        takes: Takes::Nothing,
+        narrowed_by: &[],
+    },
+    AllowOption {
+        of: &[Capability::Embedder],
+        functions: &[],
+        what: "hand events to the embedder",
+        option: "--event KIND",
+        help: "Let it hand events of this kind to the embedder: `message.send`, `message.*` for all that begin so, or `*` (repeatable)",
+        key: "embedder.kinds",
+        takes: Takes::Words,
+        narrowed_by: &[],
+    },
+];
 
 #[cfg(test)]
 mod tests {
@@ -440,12 +589,24 @@ mod tests {
     fn where_options_name_functions_each_function_of_the_interface_is_named() {
         let wit = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../wit");
         for capability in Capability::ALL {
-            let named: BTreeSet<&str> =
-                capability.options().iter().flat_map(|option| option.functions).copied().collect();
+            let named: BTreeSet<&str> = capability.options().flat_map(|option| option.functions).copied().collect();
             let text = std::fs::read_to_string(wit.join(format!("{}.wit", capability.name()))).expect("its file");
             let functions: BTreeSet<&str> =
                 text.lines().filter_map(|line| Some(line.trim().split_once(": func(")?.0)).collect();
             assert!(named.is_empty() || named == functions, "{capability:?}: {named:?}, {functions:?}");
+        }
+    }
+
+    /// Else nobody could allow it, or an option would write what decides on nothing.
+    #[test]
+    fn every_key_that_grants_is_written_by_an_option() {
+        for capability in Capability::ALL {
+            let keys = capability.section();
+            let written: BTreeSet<&str> =
+                capability.options().map(|option| option.key.trim_end_matches(".pane")).collect();
+            assert_eq!(written, keys.grants.iter().copied().collect(), "{capability:?}");
+            let narrowed = capability.options().flat_map(|option| option.narrowed_by).map(|narrowing| narrowing.key);
+            assert!(narrowed.into_iter().all(|key| keys.narrows.contains(&key)), "{capability:?}");
         }
     }
 

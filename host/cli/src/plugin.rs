@@ -10,6 +10,7 @@ mod changes;
 mod check;
 mod dev;
 mod new;
+mod options;
 mod pack;
 mod project;
 mod rewrite;
@@ -270,7 +271,7 @@ fn asked_rights(plugin: &Manifest) -> Vec<(&'static str, &'static str)> {
         let is_needed = |option: &&AllowOption| {
             option.functions.is_empty() || option.functions.iter().any(|name| plugin.calls(capability, name))
         };
-        asked.extend(capability.options().iter().filter(is_needed).map(|option| (option.what, option.option)));
+        asked.extend(capability.options().filter(is_needed).map(|option| (option.what, option.option)));
     }
     // Panes and their sessions are allowed by one option.
     asked.dedup();

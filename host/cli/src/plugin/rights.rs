@@ -4,17 +4,18 @@
 
 use super::super::print;
 use super::super::settings_file::{PLUGIN, SettingsFile, table};
-use super::super::setup::{Setup, usage, working_directory};
+use super::super::setup::{Setup, usage};
 use super::super::terminal::confirm;
+use super::options::{Rights, entry, written};
 use super::{asked_rights, listed, open, record, refuse_builtin};
-use ::config::{HostPattern, PluginSection, PluginShell, declared, mail_account, program, requests};
-use base::paths::canonical;
+use ::config::PluginSection;
 use base::text::names::is_name;
 use base::text::sanitize;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
-use toolcrib::embedder::KindPattern;
+use toml::Value;
+use toolcrib::capability::Capability;
 use toolcrib::envelope::Failure;
 use toolcrib::tools::manifest::Manifest;
 use toolcrib::tools::provider::Component;
@@ -24,54 +25,8 @@ pub(in super::super) struct Allow {
     /// The component, or the name of an installed plugin
     #[arg(value_name = "FILE")]
     plugin: PathBuf,
-    /// Let it read below this directory (repeatable)
-    #[arg(long, value_name = "DIR")]
-    read: Vec<PathBuf>,
-    /// Let it write below this directory (repeatable)
-    #[arg(long, value_name = "DIR")]
-    write: Vec<PathBuf>,
-    /// Let it run commands
-    #[arg(long)]
-    shell: bool,
-    /// Let it use panes as well, whose shells others may have changed
-    #[arg(long)]
-    pane: bool,
-    /// Let it start this program without a shell between: a name that is found on PATH, an absolute path, or `*` (repeatable)
-    #[arg(long, value_name = "PROGRAM", value_parser = program)]
-    exec: Vec<String>,
-    /// Let it run this program, which your settings declare by [program.NAME], or `*` for all of them (repeatable)
-    #[arg(long, value_name = "NAME", value_parser = declared)]
-    program: Vec<String>,
-    /// Let it make requests to this host: a name, `*.example.com` for its subdomains, an address or a range (repeatable)
-    #[arg(long, value_name = "HOST", value_parser = HostPattern::exact)]
-    host: Vec<HostPattern>,
-    /// Let these requests use this method; default: GET and HEAD (repeatable)
-    #[arg(long, value_name = "METHOD", value_parser = requests::method, requires = "host")]
-    method: Vec<String>,
-    /// Let these requests go to this path and below it; default: every path (repeatable)
-    #[arg(long, value_name = "PREFIX", value_parser = requests::prefix, requires = "host")]
-    path: Vec<String>,
-    /// Let it use a browser whose pages may come from this host: a name, `*.example.com` for its subdomains, an address or a range (repeatable)
-    #[arg(long, value_name = "HOST", value_parser = HostPattern::exact)]
-    browse: Vec<HostPattern>,
-    /// Let it read the mail of this account, a section [mail.NAME] of the settings, or `*` for all accounts (repeatable)
-    #[arg(long, value_name = "NAME", value_parser = mail_account)]
-    mail: Vec<String>,
-    /// Let it submit calls of this tool as jobs, and see such jobs, or `*` for all tools (repeatable)
-    #[arg(long, value_name = "TOOL", value_parser = declared)]
-    job: Vec<String>,
-    /// Let it have such jobs, and events that it may hand over (`schedule.fired`), at set times
-    #[arg(long)]
-    schedules: bool,
-    /// Let it keep documents from one call to the next
-    #[arg(long)]
-    records: bool,
-    /// Let it look at settings, and at what toolsets declare
-    #[arg(long)]
-    introspect: bool,
-    /// Let it hand events of this kind to the embedder: `message.send`, `message.*` for all that begin so, or `*` (repeatable)
-    #[arg(long, value_name = "KIND", value_parser = KindPattern::parse)]
-    event: Vec<KindPattern>,
+    #[command(flatten)]
+    rights: Rights,
     /// Let it do nothing, whatever it asks for, and pin its definitions
     #[arg(long)]
     nothing: bool,
@@ -81,7 +36,7 @@ pub(in super::super) struct Allow {
 }
 
 pub(super) async fn allow(setup: &Setup, arguments: &Allow) -> Result<ExitCode, Failure> {
-    if arguments.nothing && (arguments.names_a_right() || arguments.keep) {
+    if arguments.nothing && (arguments.rights.is_some() || arguments.keep) {
         return Err(
             usage("`--nothing` cannot be combined with an option that gives a right").hint("omit one of the two")
         );
@@ -110,7 +65,7 @@ pub(super) async fn allow(setup: &Setup, arguments: &Allow) -> Result<ExitCode, 
         about_the_plugin(earlier)
     };
     let asked = asked_rights(&plugin);
-    if !asked.is_empty() && !arguments.names_a_right() && !has_rights(&kept) && !arguments.nothing {
+    if !asked.is_empty() && !arguments.rights.is_some() && !has_rights(&kept) && !arguments.nothing {
         let whats = listed(asked.iter().map(|(what, _)| *what), ", ");
         let options = listed(asked.iter().map(|(_, option)| *option), " ");
         return Err(usage(format!("no option names what `{name}` may do; it asks to {whats}")).hint(format!(
@@ -121,7 +76,7 @@ pub(super) async fn allow(setup: &Setup, arguments: &Allow) -> Result<ExitCode, 
     let section = PluginSection {
         sha256: Some(sha256),
         definitions: Some(setup.host.definitions_of(component, &setup.context).await?),
-        ..arguments.added_to(kept)?
+        ..arguments.rights.added_to(kept)?
     };
     let shown = file.write(PLUGIN, &name, &section)?;
     record(setup, &format!("allowed {name}: {}", shown.trim_end().replace('\n', "; ")));
@@ -170,34 +125,12 @@ pub(super) fn find(setup: &Setup, named: &Path) -> Result<Component, Failure> {
     open(setup, loaded.map_or(named, |plugin| Path::new(plugin.id.origin())))
 }
 
+/// Whether it gives anything: a key that grants something of a capability, but for a switch that is off, or a value, which may name secrets.
 fn has_rights(section: &PluginSection) -> bool {
-    let PluginSection {
-        source: _,
-        sha256: _,
-        definitions: _,
-        enabled: _,
-        config,
-        shell,
-        exec,
-        programs,
-        files,
-        http,
-        browser,
-        mail,
-        embedder,
-        records,
-        jobs,
-        schedules,
-        introspect,
-    } = section;
-    let files = files.read.is_some() || files.write.is_some();
-    let lists = exec.programs.is_some() || programs.is_some() || jobs.is_some() || mail.is_some();
-    // It may name secrets.
-    let named =
-        config.is_some() || lists || http.hosts.is_some() || browser.hosts.is_some() || embedder.kinds.is_some();
-    let is_on = |switch: &Option<bool>| *switch == Some(true);
-    let switched = shell.is_some_and(|shell| shell.commands) || [introspect, records, schedules].into_iter().any(is_on);
-    switched || files || named
+    let written = written(section);
+    let mut keys = Capability::ALL.into_iter().flat_map(|capability| capability.section().grants);
+    section.config.is_some()
+        || keys.any(|key| entry(&written, key).is_some_and(|value| *value != Value::Boolean(false)))
 }
 
 /// Whether these bytes get the rights of other bytes under their name: `--keep`, or the answer of the person who was shown these.
@@ -221,70 +154,10 @@ async fn keeps(plugin: &Manifest, earlier: &PluginSection, arguments: &Allow) ->
     Ok(answer == Some(true))
 }
 
-impl Allow {
-    fn names_a_right(&self) -> bool {
-        let named = [&self.read, &self.write].into_iter().any(|directories| !directories.is_empty());
-        let lists = self.exec.is_empty() && self.program.is_empty() && self.job.is_empty();
-        let lists =
-            lists && self.host.is_empty() && self.browse.is_empty() && self.mail.is_empty() && self.event.is_empty();
-        self.shell || self.pane || self.introspect || self.records || self.schedules || named || !lists
-    }
-
-    /// Replaces the old value of each right that is named. The options of requests belong together: a host that was allowed before would
-    /// otherwise get the methods and paths of another.
-    fn added_to(&self, mut section: PluginSection) -> Result<PluginSection, Failure> {
-        if self.shell || self.pane {
-            section.shell = Some(PluginShell { commands: true, pane: self.pane.then_some(true) });
-        }
-        let here = working_directory()?;
-        let located = |directories: &[PathBuf]| -> Option<Vec<PathBuf>> {
-            let located = directories.iter().map(|directory| canonical(&here.join(directory)));
-            (!directories.is_empty()).then(|| located.collect())
-        };
-        section.files.read = located(&self.read).or(section.files.read);
-        section.files.write = located(&self.write).or(section.files.write);
-        if !self.host.is_empty() {
-            let given = |texts: &[String]| (!texts.is_empty()).then(|| texts.to_vec());
-            section.http.hosts = Some(self.host.clone());
-            section.http.methods = given(&self.method);
-            section.http.paths = given(&self.path);
-        }
-        if !self.browse.is_empty() {
-            section.browser.hosts = Some(self.browse.clone());
-        }
-        if !self.mail.is_empty() {
-            section.mail = Some(self.mail.clone());
-        }
-        if self.records {
-            section.records = Some(true);
-        }
-        if self.schedules {
-            section.schedules = Some(true);
-        }
-        if self.introspect {
-            section.introspect = Some(true);
-        }
-        if !self.exec.is_empty() {
-            section.exec.programs = Some(self.exec.clone());
-        }
-        if !self.program.is_empty() {
-            section.programs = Some(self.program.clone());
-        }
-        if !self.job.is_empty() {
-            section.jobs = Some(self.job.clone());
-        }
-        if !self.event.is_empty() {
-            section.embedder.kinds = Some(self.event.clone());
-        }
-        Ok(section)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use clap::{Args, Command};
-    use toolcrib::capability::Capability;
 
     /// Hints print these options: each has to be one that `plugin allow` takes, and that gives a right.
     #[test]
@@ -302,7 +175,7 @@ mod tests {
             let line = ["allow", "plugin"].into_iter().chain(words);
             let matches = allow.clone().try_get_matches_from(line).unwrap_or_else(|error| panic!("{error}"));
             let arguments = <Allow as clap::FromArgMatches>::from_arg_matches(&matches).unwrap();
-            assert!(arguments.names_a_right(), "{}", option.option);
+            assert!(arguments.rights.is_some(), "{}", option.option);
         }
     }
 }
