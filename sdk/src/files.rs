@@ -147,6 +147,28 @@ pub fn make_directory(path: &str) -> Result<bool> {
     files::make_directory(path).map_err(Failure::from_host)
 }
 
+/// A file that was to be put back as it was.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Undone {
+    /// Absolute.
+    pub path: String,
+    /// Why it was left as it is; none: it is as it was before.
+    pub refusal: Option<Failure>,
+}
+
+/// Puts files back as they were before the last call of this session that changed any by this interface; with a path, only that file, as it
+/// was before its last change. A file that was new is removed.
+///
+/// # Errors
+/// `execution_failed` if nothing was changed, `unavailable` for files of another machine.
+pub fn undo(path: Option<&str>) -> Result<Vec<Undone>> {
+    let undone = files::undo(path).map_err(Failure::from_host)?;
+    Ok(undone
+        .into_iter()
+        .map(|files::Undone { path, refusal }| Undone { path, refusal: refusal.map(Failure::from_host) })
+        .collect())
+}
+
 /// Replaces the whole content of a file, or creates it, and returns the number of bytes written.
 ///
 /// Whoever reads the path sees the old or the new content. The directory must exist.
@@ -161,7 +183,7 @@ pub fn write(path: &str, content: impl AsRef<[u8]>) -> Result<u64> {
 #[cfg(not(target_arch = "wasm32"))]
 pub(crate) mod played {
     use crate::testing::played::*;
-    pub(crate) use contract::files::{Entry, EntryKind, Listing, Whole};
+    pub(crate) use contract::files::{Entry, EntryKind, Listing, Undone, Whole};
     use contract::types::Captured;
 
     pub(crate) const CALLS: &[&[Signature]] = &[SIGNATURES];
@@ -176,11 +198,13 @@ pub(crate) mod played {
         list_directory(path: &str, max: u32) -> Listing;
         stat(path: &str) -> Entry;
         make_directory(path: &str) -> bool;
+        undo(path: Option<&str>) -> Vec<Undone>;
     }
 
     read! {
         Entry { name, kind, size, modified_ms }
         Listing { entries, total }
+        Undone { path, refusal }
         Whole { content, revision }
     }
 

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use toolcrib::backend::local::Local;
 use toolcrib::backend::{Backend, Before, Entry, Facts, FileText, Input, Listing, Process, ProcessEvent, ProcessSpec};
-use toolcrib::backend::{Place, ReadPath, Resolved, Wanted, WritePath};
+use toolcrib::backend::{Place, ReadPath, Replaced, Resolved, Wanted, WritePath};
 use toolcrib::call::{Arguments, CallContext, Request};
 use toolcrib::envelope::{Envelope, Failure, Kind};
 use toolcrib::event::{Event, EventSink};
@@ -94,7 +94,7 @@ impl Backend for Faulty {
         self.1.look(path, max_bytes).await
     }
 
-    async fn write(&self, path: &WritePath, content: Vec<u8>) -> Result<(), Failure> {
+    async fn write(&self, path: &WritePath, content: Vec<u8>) -> Result<Replaced, Failure> {
         self.reach(At::Write);
         self.1.write(path, content).await
     }

@@ -11,7 +11,7 @@ use tokio::task::JoinHandle;
 use toolcrib::Host;
 use toolcrib::backend::local::Local;
 use toolcrib::backend::{Backend, Before, Entry, Facts, FileText, Input, Listing, Process, ProcessEvent, ProcessSpec};
-use toolcrib::backend::{Place, ReadPath, Resolved, Wanted, WritePath};
+use toolcrib::backend::{Place, ReadPath, Replaced, Resolved, Wanted, WritePath};
 use toolcrib::call::{Arguments, CallContext, Request};
 use toolcrib::config::{Settings, Sources};
 use toolcrib::envelope::{Envelope, Failure};
@@ -216,7 +216,7 @@ impl Backend for Elsewhere {
         self.local.look(path, max_bytes).await
     }
 
-    async fn write(&self, path: &WritePath, content: Vec<u8>) -> Result<(), Failure> {
+    async fn write(&self, path: &WritePath, content: Vec<u8>) -> Result<Replaced, Failure> {
         self.local.write(path, content).await
     }
 }

@@ -31,4 +31,5 @@ mod store;
 mod tools;
 mod toolsets;
 mod trust;
+mod undo;
 mod upstream;

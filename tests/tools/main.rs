@@ -13,6 +13,7 @@ mod file;
 mod file_edit;
 mod file_list;
 mod file_read;
+mod file_undo;
 mod file_write;
 mod fleet;
 mod goals;

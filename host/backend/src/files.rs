@@ -4,6 +4,7 @@
 //! A link that somebody plants between those steps is refused, not followed.
 
 use super::temporary::Temporary;
+use super::undo::{self, Replaced};
 use super::{Before, Entry, EntryKind, Facts, FileText, Listing};
 use base::envelope::{Failure, Kind};
 use base::paths::{canonical, normal};
@@ -11,7 +12,7 @@ use cap_fs_ext::{DirExt, FollowSymlinks, OpenOptionsFollowExt};
 use cap_std::ambient_authority;
 use cap_std::fs::{Dir, File, Metadata, MetadataExt, OpenOptions, OpenOptionsExt, Permissions, PermissionsExt};
 use file_access::{Expected, Place, ReadPath, Resolved, Wanted, WritePath};
-use rustix::fs::{Gid, Mode, OFlags, Uid};
+use rustix::fs::{Gid, Uid};
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::PermissionsExt as _;
@@ -113,13 +114,13 @@ pub(super) fn look(path: &Wanted, max_bytes: usize) -> Result<Before, Failure> {
 }
 
 /// Changes with the file and with its content; nobody sets the last part but the system.
-fn stamp(found: &Metadata) -> String {
+pub(super) fn stamp(found: &Metadata) -> String {
     let times = [found.mtime(), found.mtime_nsec(), found.ctime(), found.ctime_nsec()].map(|part| part.to_string());
     format!("{}:{}:{}:{}", found.dev(), found.ino(), found.len(), times.join(":"))
 }
 
-/// Replaces a regular file, or makes it: a file without a name, synced, takes its name.
-pub(super) fn write(path: &WritePath, content: &[u8]) -> Result<(), Failure> {
+/// Replaces a regular file, or makes it: a file without a name, synced, takes its name. Returns what it took the place of.
+pub(super) fn write(path: &WritePath, content: &[u8]) -> Result<Replaced, Failure> {
     let shown = path.shown();
     let fail = |error| failure(&shown, &error);
     let (directory, name) = open_parent(path.as_path()).map_err(fail)?;
@@ -134,9 +135,11 @@ pub(super) fn write(path: &WritePath, content: &[u8]) -> Result<(), Failure> {
     let before = replaced()?;
     path.check_expected(&found(&before))?;
     let mut file = Temporary::new(&directory).map_err(fail)?;
+    let mut was = Replaced::Nothing;
     if let Some(before) = before {
         path.check_links(before.nlink())?;
         keep_mode_and_owner(file.file(), &before).map_err(fail)?;
+        was = undo::was(&directory, name, &before, &shown);
     }
     file.file().write_all(content).map_err(fail)?;
     file.file().sync_all().map_err(fail)?;
@@ -151,10 +154,8 @@ pub(super) fn write(path: &WritePath, content: &[u8]) -> Result<(), Failure> {
             file.replace(name).map_err(fail)?;
         }
     }
-    // The name is durable only when the directory is. The handle at hand serves only to find names; syncing takes a real one.
-    rustix::fs::openat(&directory, ".", OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
-        .and_then(rustix::fs::fsync)
-        .map_err(|error| fail(error.into()))
+    undo::sync(&directory).map_err(fail)?;
+    Ok(was)
 }
 
 /// The first entries of a directory.
@@ -240,7 +241,7 @@ fn root() -> io::Result<Dir> {
 }
 
 /// Opens the directory that a path is in.
-fn open_parent(path: &Path) -> io::Result<(Dir, &OsStr)> {
+pub(super) fn open_parent(path: &Path) -> io::Result<(Dir, &OsStr)> {
     let missing = || io::Error::from(io::ErrorKind::IsADirectory);
     let (parent, name) = (path.parent().ok_or_else(missing)?, path.file_name().ok_or_else(missing)?);
     Ok((open_directory(parent)?, name))
@@ -250,7 +251,7 @@ fn open_parent(path: &Path) -> io::Result<(Dir, &OsStr)> {
 ///
 /// How many names a file has counts only together with one of them: of a link to a file elsewhere that is removed as soon as it was opened,
 /// the file itself says that it has one name, and that is the other.
-fn open_regular(
+pub(super) fn open_regular(
     directory: &Dir,
     name: &OsStr,
     options: &mut OpenOptions,

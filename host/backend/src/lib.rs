@@ -28,6 +28,7 @@ pub mod ssh;
 mod temporary;
 pub mod terminals;
 mod tree;
+pub mod undo;
 mod watcher;
 
 pub use base::environment::Environment;
@@ -50,6 +51,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::AsyncWrite;
+use undo::Replaced;
 
 /// Time since the system was started: no clock that is set changes it. It stands still while the system sleeps, as all that counts it does on
 /// this machine.
@@ -119,8 +121,8 @@ pub trait Backend: Send + Sync {
     /// Looks at a regular file that is to be replaced, for the question to a person: it is read when it has at most `max_bytes`.
     async fn look(&self, path: &Wanted, max_bytes: usize) -> Result<Before, Failure>;
 
-    /// Replaces a regular file whole or not at all, and only what the path expects.
-    async fn write(&self, path: &WritePath, content: Vec<u8>) -> Result<(), Failure>;
+    /// Replaces a regular file whole or not at all, and only what the path expects. Returns what was there.
+    async fn write(&self, path: &WritePath, content: Vec<u8>) -> Result<Replaced, Failure>;
 
     /// The program of a file, as it is now, where nobody can change it any more.
     ///

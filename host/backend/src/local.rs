@@ -14,6 +14,7 @@ use super::{
     Active, Backend, Before, Entry, Facts, FileText, Input, Listing, Process, ProcessSpec, TmuxThere, environment,
     files, finish, spawn, tree, watcher,
 };
+use crate::undo::Replaced;
 use async_trait::async_trait;
 use base::disk::OwnDir;
 use base::envelope::{Failure, Kind};
@@ -396,7 +397,7 @@ impl Backend for Local {
         blocking(move || files::look(&path, max_bytes)).await
     }
 
-    async fn write(&self, path: &WritePath, content: Vec<u8>) -> Result<(), Failure> {
+    async fn write(&self, path: &WritePath, content: Vec<u8>) -> Result<Replaced, Failure> {
         let path = path.clone();
         blocking(move || files::write(&path, &content)).await
     }

@@ -10,6 +10,7 @@ use super::{
     Backend, Before, Entry, Facts, FileText, Input, Listing, Process, ProcessEvent, ProcessSpec, TmuxThere, finish,
 };
 use crate::osc133::{Breaks, Scanner, State};
+use crate::undo::Replaced;
 use async_trait::async_trait;
 use base::envelope::{Failure, Kind};
 use base::text::id::random_id;
@@ -425,8 +426,8 @@ impl<W: Way> Backend for Remote<W> {
         files::look(self, path, max_bytes).await
     }
 
-    async fn write(&self, path: &WritePath, content: Vec<u8>) -> Result<(), Failure> {
-        files::write(self, path, &content).await
+    async fn write(&self, path: &WritePath, content: Vec<u8>) -> Result<Replaced, Failure> {
+        files::write(self, path, &content).await.map(|()| Replaced::Elsewhere)
     }
 
     async fn run_script(&self, text: &str, arguments: &[OsString]) -> Result<(i32, Vec<u8>), Failure> {

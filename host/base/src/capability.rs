@@ -407,7 +407,7 @@ pub const OPTIONS: &[AllowOption] = &[
     },
     AllowOption {
         of: &[Capability::Files],
-        functions: &["write", "replace", "append", "make-directory"],
+        functions: &["write", "replace", "append", "make-directory", "undo"],
         what: "write files",
         option: "--write DIR",
         help: "Let it write below this directory (repeatable)",

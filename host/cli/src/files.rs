@@ -1,4 +1,7 @@
-//! `toolcrib files`: what commands made that acts by itself, and that is held back until a person says what becomes of it.
+//! `toolcrib files`: what commands made that acts by itself, and that is held back until a person says what becomes of it; and what file tools
+//! changed, as it was (`undo.rs`).
+
+mod undo;
 
 use super::print;
 use super::screen::{Table, print_json};
@@ -15,6 +18,11 @@ pub(super) enum Arguments {
     /// List, show, keep or drop what commands made and is held back
     #[command(subcommand)]
     Held(What),
+    /// Put files back as they were before a tool changed them
+    #[command(
+        after_help = "A file that has changed since is left as it is. What commands changed is not kept here: use git."
+    )]
+    Undo(undo::Undo),
 }
 
 #[derive(clap::Subcommand)]
@@ -43,8 +51,11 @@ pub(super) struct Which {
 }
 
 pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
-    let Arguments::Held(what) = arguments;
     let dirs = dirs()?;
+    let what = match arguments {
+        Arguments::Held(what) => what,
+        Arguments::Undo(undo) => return undo::run(undo, &dirs),
+    };
     let shelf = Shelf::open(&dirs.state).map_err(|error| cannot(&dirs.state, &error))?;
     let all = shelf.list().map_err(|error| cannot(&dirs.state, &error))?;
     match what {

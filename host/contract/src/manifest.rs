@@ -246,7 +246,9 @@ impl Manifest {
     /// Its code writes files.
     #[must_use]
     pub fn writes_files(&self) -> bool {
-        ["write", "replace", "append", "make-directory"].iter().any(|function| self.calls(Capability::Files, function))
+        ["write", "replace", "append", "make-directory", "undo"]
+            .iter()
+            .any(|function| self.calls(Capability::Files, function))
     }
 
     /// Its code calls this function of a capability.

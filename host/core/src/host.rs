@@ -38,6 +38,7 @@ use std::time::Duration;
 use store::Store;
 use tmux::Panes;
 use tokio::sync::Semaphore;
+use undo::Undo;
 use upstream::{Accepted, Look, Upstreams};
 
 /// Returns when what was given up has ended, commands beyond this machine and browsers of sessions that are over, as far as that takes a bearable
@@ -119,6 +120,7 @@ impl Host {
             agents: AgentSessions::default(),
             store,
             jobs: jobs.clone(),
+            undo: Arc::new(Undo::new(&dirs.state)),
             settings: Arc::downgrade(&policy),
         };
         let host = Self {

@@ -48,6 +48,7 @@ pub mod backend {
     pub use ::backend::{
         Backend, Before, Entry, Environment, Facts, FileText, Finished, Input, Listing, Place, Process, ProcessEvent,
         ProcessSpec, ReadPath, Resolved, Wanted, WritePath, container, local, ssh,
+        undo::{Replaced, Was},
     };
 }
 

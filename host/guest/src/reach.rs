@@ -17,6 +17,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 use store::Store;
 use tmux::Panes;
+use undo::Undo;
 
 /// What the host has for all calls.
 pub struct Services {
@@ -27,6 +28,8 @@ pub struct Services {
     pub agents: AgentSessions,
     pub store: Arc<Store>,
     pub jobs: Arc<dyn Later>,
+    /// What file tools changed, as it was.
+    pub undo: Arc<Undo>,
     /// The settings, for who may look at them.
     pub settings: Weak<InForce>,
 }

@@ -114,6 +114,12 @@ fn facts(reason: Reason, what: &str, workspace: &str) -> String {
     }
 }
 
+/// What differs between two contents, as a unified diff where both are text.
+pub fn changes_of(before: &[u8], after: &[u8]) -> String {
+    let before = Before::There { size: before.len() as u64, content: Some(before.to_vec()), stamp: String::new() };
+    changes(&before, after)
+}
+
 /// What changes, as a unified diff where both are text.
 fn changes(before: &Before, after: &[u8]) -> String {
     let old = match before {

@@ -123,6 +123,7 @@ written! {
 
 read! {
     types::Captured { text, bytes, truncated, stored }
+    types::Failure { kind, message, hint, data }
     types::Place { session, pane, id, created, notices }
 }
 

@@ -94,6 +94,10 @@ impl files::Host for State {
         self.scope.touch_state();
         Ok(is_made)
     }
+
+    async fn undo(&mut self, path: Option<String>) -> Result<Vec<files::Undone>, Refusal> {
+        self.put_back(path).await
+    }
 }
 
 /// What a write takes the place of.
@@ -167,7 +171,7 @@ impl State {
     }
 
     /// A path as this machine has it, where it lies in a mount of the session's toolset. Nothing is decided by it but whether that is written.
-    async fn placed(&mut self, path: &str, writes: bool) -> Result<String, Failure> {
+    pub(super) async fn placed(&mut self, path: &str, writes: bool) -> Result<String, Failure> {
         let Some(toolset) = self.scope.session.toolset().filter(|toolset| toolset.mounts().next().is_some()) else {
             return Ok(path.to_owned());
         };
@@ -212,8 +216,10 @@ impl State {
         let admitted = self.confirmed("write", &path, &grant, wanted, New::Content(&content)).await?;
         let bytes = content.len() as u64;
         held::admit(&*self.scope.backend, admitted.as_path(), &content).await;
-        self.scope.backend.write(&admitted, content).await?;
+        let left = Sha256::digest(&content).into();
+        let replaced = self.scope.backend.write(&admitted, content).await?;
         self.scope.touch_state();
+        self.keep_for_undo(admitted.as_path(), replaced, left).await;
         Ok(bytes)
     }
 
@@ -231,7 +237,7 @@ impl State {
     }
 
     /// Has a person admit it where settings ask for that, and writes down what was decided.
-    async fn confirmed(
+    pub(super) async fn confirmed(
         &mut self,
         verb: &str,
         path: &str,
@@ -304,7 +310,7 @@ pub(super) fn revision(content: &[u8]) -> String {
 }
 
 /// Judges a path on a thread that serves no other call: this reads from the disk, which may be slow.
-async fn judged<A: Send + 'static>(
+pub(super) async fn judged<A: Send + 'static>(
     resolved: Result<Resolved, Failure>,
     judge: impl FnOnce(&Resolved) -> Result<A, Failure> + Send + 'static,
 ) -> Result<A, Failure> {

@@ -17,6 +17,7 @@ mod programs;
 mod records;
 mod schedules;
 pub mod shell;
+mod undo;
 pub mod wasi;
 
 use crate::reach::Reach;

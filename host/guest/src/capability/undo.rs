@@ -1,0 +1,134 @@
+//! `undo` of `wit/files.wit`: what this session's calls changed by `files` is kept as it was, and put back where the grant admits the write.
+
+use super::Refusal;
+use super::bindings::toolcrib::plugin::{files::Undone, types};
+use super::files::judged;
+use crate::sandbox::State;
+use backend::undo::Replaced;
+use base::envelope::{Failure, Kind};
+use base::text::sanitize;
+use file_access::New;
+use policy::held;
+use policy::writes::changes_of;
+use std::path::Path;
+use undo::{By, Entry, Kept, NotUndone};
+
+impl State {
+    /// Keeps what a write took the place of; says so where that cannot be.
+    pub(super) async fn keep_for_undo(&mut self, path: &Path, replaced: Replaced, left: [u8; 32]) {
+        let (undo, scope, path) = (self.scope.services.undo.clone(), self.scope.clone(), path.to_owned());
+        let kept = tokio::task::spawn_blocking(move || {
+            let by = By { call: &scope.id, session: scope.session.id(), tool: &scope.tool };
+            undo.keep(by, &path, replaced, left)
+        });
+        let why = match kept
+            .await
+            .map_err(|error| error.to_string())
+            .and_then(|kept| kept.map_err(|error| error.to_string()))
+        {
+            Ok(Kept::Yes) => return,
+            Ok(Kept::Unread) => "it had more than 8 MiB, or could not be read".to_owned(),
+            Ok(Kept::Elsewhere) => "files are kept as they were on this machine only".to_owned(),
+            Err(error) => error,
+        };
+        self.scope.guard.notice(format!("this change cannot be undone: {why}"));
+    }
+
+    pub(super) async fn put_back(&mut self, path: Option<String>) -> Result<Vec<Undone>, Refusal> {
+        let grant = self.grants()?.files()?.clone();
+        if !self.scope.backend.is_this_machine() {
+            let message = "files are kept as they were on this machine only, and this call lands elsewhere";
+            return Err(Failure::new(Kind::Unavailable, message)
+                .hint("take the change back by `file_edit` or git")
+                .into());
+        }
+        let path = match path {
+            None => None,
+            Some(path) => {
+                self.meter.charge_bytes(path.len())?;
+                let placed = self.placed(&path, true).await?;
+                Some((path, self.scope.backend.resolve(&placed, &grant.roots()).await?.path))
+            }
+        };
+        let mut undone = Vec::new();
+        for entry in self.meant(path.as_ref().map(|(_, path)| path.as_path())).await? {
+            let shown = entry.change.path.display().to_string();
+            let refusal = match self.undone(entry, &shown).await {
+                Ok(()) => None,
+                Err(refusal) => Some(types::Host::convert_failure(self, refusal)?),
+            };
+            self.meter.charge_bytes(shown.len())?;
+            undone.push(Undone { path: shown, refusal });
+        }
+        match (undone.is_empty(), path) {
+            (false, _) => Ok(undone),
+            (true, None) => Err(Failure::failed("no call of this session has changed a file by a file tool")
+                .hint("what commands change is not kept here; use git")
+                .into()),
+            (true, Some((path, _))) => {
+                Err(Failure::failed(format!("no call of this session has changed `{path}` by a file tool"))
+                    .hint("what commands change is not kept here; use git")
+                    .into())
+            }
+        }
+    }
+
+    /// The changes of this session that are to be undone, the newest first: the last one of a file, or all of the last call.
+    async fn meant(&mut self, path: Option<&Path>) -> Result<Vec<Entry>, Failure> {
+        let undo = self.scope.services.undo.clone();
+        let all = tokio::task::spawn_blocking(move || undo.list()).await;
+        let all = all.map_err(|error| Failure::new(Kind::Internal, error.to_string()))?;
+        let all = all.map_err(|error| Failure::new(Kind::Unavailable, format!("changes cannot be read: {error}")))?;
+        let session = self.scope.session.id();
+        let mut own = all.into_iter().filter(|entry| entry.change.session == session);
+        Ok(match path {
+            Some(path) => own.find(|entry| entry.change.path == path).into_iter().collect(),
+            None => match own.next() {
+                None => Vec::new(),
+                Some(last) => {
+                    let call = last.change.call.clone();
+                    [last].into_iter().chain(own.filter(|entry| entry.change.call == call)).collect()
+                }
+            },
+        })
+    }
+
+    /// Puts one file back, if the grant and whoever has to be asked admit it.
+    async fn undone(&mut self, entry: Entry, shown: &str) -> Result<(), Refusal> {
+        let (undo, of) = (self.scope.services.undo.clone(), entry.clone());
+        let before = tokio::task::spawn_blocking(move || undo.before(&of)).await;
+        let before = before.map_err(|error| Failure::new(Kind::Internal, error.to_string()))?;
+        let before = before.map_err(|not| refusal(shown, not))?.unwrap_or_default();
+        let grant = self.grants()?.files()?.clone();
+        let resolved = self.scope.backend.resolve(shown, &grant.roots()).await;
+        let rules = grant.clone();
+        let wanted = judged(resolved, move |resolved| rules.admit_write(resolved)).await;
+        let admitted = self.confirmed("undo", shown, &grant, wanted, New::Content(&before)).await?;
+        if admitted.as_path() != entry.change.path {
+            return Err(Failure::failed(format!("`{shown}` leads elsewhere by now")).into());
+        }
+        held::admit(&*self.scope.backend, admitted.as_path(), &before).await;
+        let undo = self.scope.services.undo.clone();
+        let undone = tokio::task::spawn_blocking(move || undo.undo(&entry)).await;
+        self.scope.touch_state();
+        let undone = undone.map_err(|error| Failure::new(Kind::Internal, error.to_string()))?;
+        Ok(undone.map_err(|not| refusal(shown, not))?)
+    }
+}
+
+/// Why a file was left as it is.
+fn refusal(shown: &str, not: NotUndone) -> Failure {
+    match not {
+        NotUndone::Changed { now: None, .. } => {
+            Failure::failed(format!("`{shown}` is gone, or another file by now; it was left as it is"))
+        }
+        NotUndone::Changed { before, now: Some(now) } => {
+            let differs = changes_of(&now, before.as_deref().unwrap_or_default());
+            let differs = sanitize::visible(&differs);
+            Failure::failed(format!("`{shown}` has changed since; it was left as it is"))
+                .hint(format!("make the change yourself; to undo it would be:\n{differs}"))
+        }
+        NotUndone::Gone => Failure::failed(format!("`{shown}`, as it was before, is no longer kept")),
+        NotUndone::Failed(why) => Failure::failed(format!("`{shown}` was left as it is: {why}")),
+    }
+}
