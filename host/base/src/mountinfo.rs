@@ -153,6 +153,20 @@ impl Table {
         self.mounts.iter().filter(is_one).map(|mount| joined(&mount.at, below)).collect()
     }
 
+    /// The names in a directory, given without links, at or below which something is mounted, or which are or hold what is mounted elsewhere by
+    /// itself. For all other names each path below has the names of the directory, with the same rest.
+    pub fn crossed(&self, path: &Path) -> Vec<OsString> {
+        let first = |rest: &Path| rest.components().next().map(|name| name.as_os_str().to_owned());
+        let inner = self.holding(path).and_then(|holding| Some((holding.device, holding.inner(path)?)));
+        let crossed = self.mounts.iter().flat_map(|mount| {
+            let over = mount.at.strip_prefix(path).ok().and_then(first);
+            let elsewhere = inner.as_ref().filter(|(device, _)| *device == mount.device);
+            let elsewhere = elsewhere.and_then(|(_, inner)| mount.root.strip_prefix(inner).ok().and_then(first));
+            [over, elsewhere].into_iter().flatten()
+        });
+        crossed.collect()
+    }
+
     /// Where parts of what lies below a path without links are mounted by themselves.
     pub fn parts<'t>(&'t self, path: &Path) -> impl Iterator<Item = &'t Path> {
         let inner = self.holding(path).and_then(|holding| Some((holding.device, holding.inner(path)?)));
@@ -217,6 +231,16 @@ mod tests {
         assert_eq!(parts("/mnt/keys"), Vec::<PathBuf>::new());
         assert_eq!(parts("/home/u/.aws"), Vec::<PathBuf>::new());
         assert_eq!(parts("/srv/x"), Vec::<PathBuf>::new());
+    }
+
+    #[test]
+    fn names_at_which_mounts_begin_or_lead_elsewhere_are_crossed() {
+        let crossed = |path: &str| Table::of(TABLE).crossed(Path::new(path));
+        assert_eq!(crossed("/home/u"), [".ssh"]);
+        assert_eq!(crossed("/home/u/.ssh"), ["keys"]);
+        assert_eq!(crossed("/mnt"), ["keys", "snapshot", "top"]);
+        assert_eq!(crossed("/home/other"), Vec::<OsString>::new());
+        assert!(crossed("/").contains(&"srv".into()));
     }
 
     #[test]

@@ -190,6 +190,12 @@ pub(crate) fn in_another_home(path: &Path, is_own: bool) -> Option<Secret> {
     })
 }
 
+/// All places below a home that [`in_another_home`] knows, as they are below it.
+pub(crate) fn below_homes() -> impl Iterator<Item = &'static str> {
+    let classes = CREDENTIALS.iter().chain([&TOOLCRIB]);
+    classes.flat_map(|class| class.paths.iter().filter_map(|path| path.strip_prefix("~/")))
+}
+
 /// The rest of a path below what is a home by its place.
 pub(crate) fn below_a_home(path: &Path) -> Option<&Path> {
     let mut parts = path.strip_prefix("/").ok()?.components();

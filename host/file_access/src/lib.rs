@@ -2,6 +2,7 @@
 //!
 //! - `protected.rs` has the files that no tool opens, with the table of `credentials.rs`;
 //! - `later.rs` has the files that a program runs or obeys later;
+//! - `tree.rs` decides on all files below a directory, for a walk;
 //! - `facts.rs` has the directories of the place where a backend acts.
 //!
 //! It depends on `base` and `config`. A backend resolves and opens paths; `policy` asks a person about writes.
@@ -14,12 +15,14 @@ mod homes;
 mod later;
 mod names;
 mod protected;
+mod tree;
 
 pub use credentials::{CREDENTIALS, Class};
 pub use facts::{Facts, TmuxThere};
 pub use later::{Acting, LATER, Later, Surroundings};
 pub use later::{ends_with, obeyed_by_name};
 pub use protected::{KERNEL, Protected, TooMany};
+pub use tree::{Opened, ReadEntry, ReadTree};
 
 use base::envelope::{Failure, Kind};
 use base::paths::{canonical, normal};

@@ -1,6 +1,6 @@
 //! By which other names a file is known on this machine: where its file system is mounted a second time, and what a snapshot is one of.
 
-use base::mountinfo;
+use base::mountinfo::{self, Table};
 use std::path::{Component, Path, PathBuf};
 
 /// Directories that hold snapshots of the directory that they lie in, and how many names lead to one of them: snapper, ZFS, servers of NFS.
@@ -18,6 +18,21 @@ pub(crate) fn find_copy<T>(path: &Path, look: impl Fn(&Path) -> Option<T>) -> Op
     find(path, &look)
         .or_else(|| mountinfo::table().copies(path).iter().find_map(|name| look(name)))
         .or_else(|| look(&original(path)?))
+}
+
+/// All names of what a path without links names, and of what it is a copy of; none for what may hold copies of anything.
+pub(crate) fn all(mounts: &Table, path: &Path) -> Option<Vec<PathBuf>> {
+    let original = original(path);
+    if original.is_none() && snapshot_names().any(|name| path.components().any(|part| part.as_os_str() == name)) {
+        return None;
+    }
+    let others = [mounts.names(path), mounts.copies(path)].into_iter().flatten();
+    Some([path.to_owned()].into_iter().chain(others).chain(original).collect())
+}
+
+/// The names of directories that hold snapshots.
+pub(crate) fn snapshot_names() -> impl Iterator<Item = &'static str> {
+    SNAPSHOTS.iter().map(|(name, _)| *name)
 }
 
 /// Where snapshots of a home may lie.

@@ -6,7 +6,7 @@ use base::dirs::Dirs;
 use base::paths::canonical;
 use base::unchanged::{Directories, is_missing};
 use parking_lot::Mutex;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -69,7 +69,7 @@ impl Present {
 }
 
 /// A device and a file of it.
-type Identity = (u64, u64);
+pub(crate) type Identity = (u64, u64);
 
 impl Protected {
     /// `policies` are the files that hold policy; they count as Toolcrib's own.
@@ -209,6 +209,22 @@ impl Protected {
         }
     }
 
+    /// The paths are this machine's.
+    pub(crate) fn is_here(&self) -> bool {
+        self.is_here
+    }
+
+    /// Where credentials are, or what they lead to, by identity.
+    pub(crate) fn led(&self) -> HashSet<Identity> {
+        let present = self.present();
+        let (some, all) = match &present {
+            Some(present) => (present.secrets.as_slice(), [].as_slice()),
+            None => ([].as_slice(), self.secrets.as_slice()),
+        };
+        let secrets = some.iter().map(|number| &self.secrets[*number]).chain(all);
+        secrets.filter_map(|secret| identity(&secret.root)).collect()
+    }
+
     /// Which of them are there; none where directories change so often that to look for that would take longer than to compare with all.
     fn present(&self) -> Option<Arc<Present>> {
         let known = self.present.lock().clone();
@@ -232,9 +248,14 @@ impl Protected {
 
     /// What holds a closed file that is known by another name, of which it has several; `Err` when that could not be found out.
     pub fn holding(&self, file: Identity) -> Result<Option<PathBuf>, TooMany> {
+        self.each_closed(|closed, _| closed == file)
+    }
+
+    /// Shows all closed files and how many names each has, until one is what was looked for. Returns where that lies.
+    pub(crate) fn each_closed(&self, mut is_it: impl FnMut(Identity, u64) -> bool) -> Result<Option<PathBuf>, TooMany> {
         let mut left = MAX_COMPARED;
         for root in self.closed() {
-            if contains(root, file, &self.output, &mut left)? {
+            if contains(root, &mut is_it, &self.output, &mut left)? {
                 return Ok(Some(root.to_owned()));
             }
         }
@@ -249,12 +270,17 @@ fn identity(path: &Path) -> Option<Identity> {
     std::fs::metadata(path).ok().map(|found| (found.dev(), found.ino()))
 }
 
-/// Whether a file lies in a tree, but not in the part of it that is open. Links within the tree are not followed.
-fn contains(root: &Path, file: Identity, open: &Path, left: &mut usize) -> Result<bool, TooMany> {
+/// Whether such a file lies in a tree, but not in the part of it that is open. Links within the tree are not followed.
+fn contains(
+    root: &Path,
+    is_it: &mut impl FnMut(Identity, u64) -> bool,
+    open: &Path,
+    left: &mut usize,
+) -> Result<bool, TooMany> {
     // The root itself may be a link.
     let Ok(found) = std::fs::metadata(root) else { return Ok(false) };
     if !found.is_dir() {
-        return Ok((found.dev(), found.ino()) == file);
+        return Ok(is_it((found.dev(), found.ino()), found.nlink()));
     }
     let mut directories = vec![root.to_owned()];
     while let Some(directory) = directories.pop() {
@@ -263,7 +289,7 @@ fn contains(root: &Path, file: Identity, open: &Path, left: &mut usize) -> Resul
             let Ok(found) = entry.metadata() else { continue };
             if found.is_dir() && entry.path() != open {
                 directories.push(entry.path());
-            } else if found.is_file() && (found.dev(), found.ino()) == file {
+            } else if found.is_file() && is_it((found.dev(), found.ino()), found.nlink()) {
                 return Ok(true);
             }
         }
