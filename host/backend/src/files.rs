@@ -74,16 +74,24 @@ fn new_file(given: &Path, path: &str) -> Result<PathBuf, Failure> {
 pub(super) fn read(path: &ReadPath, offset: u64, max_bytes: usize) -> Result<FileText, Failure> {
     let shown = path.shown();
     let fail = |error| failure(&shown, &error);
-    let (directory, name) = open_parent(path.as_path()).map_err(fail)?;
-    let opened = open_regular(&directory, name, OpenOptions::new().read(true), &shown)?;
-    let (mut file, metadata) = opened.ok_or_else(|| fail(io::ErrorKind::NotFound.into()))?;
-    path.check_identity(metadata.dev(), metadata.ino(), metadata.nlink())?;
+    let (mut file, size) = opened(path)?;
     let mut bytes = Vec::new();
-    if offset < metadata.len() {
+    if offset < size {
         file.seek(SeekFrom::Start(offset)).map_err(fail)?;
         file.take(max_bytes as u64).read_to_end(&mut bytes).map_err(fail)?;
     }
-    Ok(FileText { bytes, size: metadata.len() })
+    Ok(FileText { bytes, size })
+}
+
+/// Opens a regular file that may be read, and says how large it is.
+pub(super) fn opened(path: &ReadPath) -> Result<(std::fs::File, u64), Failure> {
+    let shown = path.shown();
+    let fail = |error| failure(&shown, &error);
+    let (directory, name) = open_parent(path.as_path()).map_err(fail)?;
+    let opened = open_regular(&directory, name, OpenOptions::new().read(true), &shown)?;
+    let (file, metadata) = opened.ok_or_else(|| fail(io::ErrorKind::NotFound.into()))?;
+    path.check_identity(metadata.dev(), metadata.ino(), metadata.nlink())?;
+    Ok((file.into_std(), metadata.len()))
 }
 
 /// Looks at a regular file that is to be replaced.
@@ -229,7 +237,7 @@ pub(super) fn make_directory(path: &WritePath) -> Result<bool, Failure> {
 }
 
 /// Opens an absolute path's directory, a step at a time, following no link.
-fn open_directory(path: &Path) -> io::Result<Dir> {
+pub(super) fn open_directory(path: &Path) -> io::Result<Dir> {
     path.components().try_fold(root()?, |directory, step| match step {
         Component::Normal(step) => directory.open_dir_nofollow(step),
         _ => Ok(directory),

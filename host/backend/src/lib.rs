@@ -7,6 +7,7 @@
 //! - `terminals.rs` says which terminals people may be sitting at;
 //! - `own.rs` starts what settings name for the host itself;
 //! - `watcher.rs` ends the commands of a host that was killed;
+//! - `search/` finds files and lines below a directory;
 //! - `remote.rs` is all that other places have in common: commands between marks, their end, files by scripts; `container.rs` and `ssh.rs`
 //!   are the ways there.
 //!
@@ -23,6 +24,7 @@ pub mod osc133;
 pub mod own;
 mod remote;
 pub mod sealed;
+pub mod search;
 mod spawn;
 pub mod ssh;
 mod temporary;
@@ -39,11 +41,14 @@ pub use spawn::commands_write;
 use async_trait::async_trait;
 use base::envelope::{Failure, Kind};
 use cell::{Activity, Listeners, Met, Profile, Visit};
-pub use file_access::{Expected, Facts, Place, ReadPath, Resolved, Surroundings, TmuxThere, Wanted, WritePath};
+pub use file_access::{
+    Expected, Facts, Place, ReadPath, ReadTree, Resolved, Surroundings, TmuxThere, Wanted, WritePath,
+};
 use futures_util::future::BoxFuture;
 use leaks::Value;
 use parking_lot::Mutex;
 use sealed::Sealed;
+use search::{Find, Found, Search, Watch};
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::io;
@@ -114,6 +119,24 @@ pub trait Backend: Send + Sync {
 
     /// What a path leads to.
     async fn stat(&self, path: &Place) -> Result<Entry, Failure>;
+
+    /// Searches the files of a tree for lines.
+    ///
+    /// # Errors
+    ///
+    /// `invalid_arguments` for a query that cannot be; `unavailable` for a place that cannot search.
+    async fn search(&self, _tree: &ReadTree, _search: &Search, _watch: Arc<Watch>) -> Result<Found, Failure> {
+        Err(cannot_search(self.name()))
+    }
+
+    /// Searches a tree for the names of files.
+    ///
+    /// # Errors
+    ///
+    /// As [`search`](Self::search).
+    async fn find(&self, _tree: &ReadTree, _find: &Find, _watch: Arc<Watch>) -> Result<Found, Failure> {
+        Err(cannot_search(self.name()))
+    }
 
     /// Makes a directory, and those above it that are missing; false where it was there.
     async fn make_directory(&self, path: &WritePath) -> Result<bool, Failure>;
@@ -218,6 +241,10 @@ pub trait Backend: Send + Sync {
 
     /// Lets go of what is held open, because this program ends.
     fn close(&self) {}
+}
+
+fn cannot_search(name: &str) -> Failure {
+    Failure::new(Kind::Unavailable, format!("{name} cannot be searched")).hint("search there by run_shell")
 }
 
 /// What a file is that is to be replaced.

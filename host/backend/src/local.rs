@@ -10,6 +10,7 @@ pub use pane::{answer_to_cell, cell_program, has_made_way, run_cell};
 
 use super::cell::{self, Bwrap, Domain, Group, Listeners, Living, Means, Met, Profile, Visit, Walls};
 use super::sealed::{Sealed, SealedPrograms};
+use super::search::{self, Find, Found, Search, Watch};
 use super::{
     Active, Backend, Before, Entry, Facts, FileText, Input, Listing, Process, ProcessSpec, TmuxThere, environment,
     files, finish, spawn, tree, watcher,
@@ -23,7 +24,7 @@ use base::paths::canonical;
 use base::text::id::random_id;
 use base::workspace::Workspace;
 use config::CellNetwork;
-use file_access::{Place, ReadPath, Resolved, Surroundings, Wanted, WritePath};
+use file_access::{Place, ReadPath, ReadTree, Resolved, Surroundings, Wanted, WritePath};
 use futures_util::future::BoxFuture;
 use pane::shell_behind;
 use parking_lot::Mutex;
@@ -385,6 +386,14 @@ impl Backend for Local {
     async fn stat(&self, path: &Place) -> Result<Entry, Failure> {
         let path = path.clone();
         blocking(move || files::stat(&path)).await
+    }
+
+    async fn search(&self, tree: &ReadTree, query: &Search, watch: Arc<Watch>) -> Result<Found, Failure> {
+        search::search(tree, query, watch).await
+    }
+
+    async fn find(&self, tree: &ReadTree, query: &Find, watch: Arc<Watch>) -> Result<Found, Failure> {
+        search::find(tree, query, watch).await
     }
 
     async fn make_directory(&self, path: &WritePath) -> Result<bool, Failure> {

@@ -5,18 +5,20 @@
 
 mod files;
 mod runner;
+mod search;
 
 use super::{
     Backend, Before, Entry, Facts, FileText, Input, Listing, Process, ProcessEvent, ProcessSpec, TmuxThere, finish,
 };
 use crate::osc133::{Breaks, Scanner, State};
+use crate::search::{Find, Found, Search, Watch};
 use crate::undo::Replaced;
 use async_trait::async_trait;
 use base::envelope::{Failure, Kind};
 use base::text::id::random_id;
 use base::text::sanitize;
 use base::workspace::Workspace;
-use file_access::{Place, ReadPath, Resolved, Surroundings, Wanted, WritePath};
+use file_access::{Place, ReadPath, ReadTree, Resolved, Surroundings, Wanted, WritePath};
 use runner::Runner;
 use std::collections::VecDeque;
 use std::ffi::OsString;
@@ -416,6 +418,14 @@ impl<W: Way> Backend for Remote<W> {
 
     async fn stat(&self, path: &Place) -> Result<Entry, Failure> {
         files::stat(self, path).await
+    }
+
+    async fn search(&self, tree: &ReadTree, query: &Search, watch: Arc<Watch>) -> Result<Found, Failure> {
+        search::search(self, tree, query, &watch).await
+    }
+
+    async fn find(&self, tree: &ReadTree, query: &Find, _: Arc<Watch>) -> Result<Found, Failure> {
+        search::find(self, tree, query).await
     }
 
     async fn make_directory(&self, path: &WritePath) -> Result<bool, Failure> {

@@ -474,6 +474,19 @@ async fn holding<W: Way>(
     }
 }
 
+/// Prints something where one of these files and directories, or a file below them, has several names.
+const NAMED: &str = r#"for r; do
+    [ -e "$r" ] || continue
+    find -H "$r" -type f -links +1 2>/dev/null | head -n 1
+done"#;
+
+/// Whether a closed file there has several names; else no other name can be one of those.
+pub(super) async fn closed_has_names<W: Way>(remote: &Remote<W>, path: &ReadPath) -> Result<bool, Failure> {
+    let closed: Vec<OsString> = path.closed().map(OsString::from).collect();
+    let (status, printed) = remote.script(NAMED, &closed).await?;
+    Ok(status != 0 || !printed.is_empty())
+}
+
 /// Directory and name.
 fn place(path: &Path) -> Result<Vec<OsString>, Failure> {
     let (Some(directory), Some(name)) = (path.parent(), path.file_name()) else {
