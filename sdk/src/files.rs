@@ -179,11 +179,217 @@ pub fn write(path: &str, content: impl AsRef<[u8]>) -> Result<u64> {
     files::write(path, content.as_ref()).map_err(Failure::from_host)
 }
 
+/// Which files below a directory are looked at: by default all that are neither hidden nor ignored. Links are never followed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Which {
+    /// Globs as in a `.gitignore` file, from the directory on: if one does not begin with `!`, only files that match count.
+    pub globs: Vec<String>,
+    /// Types as ripgrep names them: `rust`, `py`; with `!` before it, files of that type do not count.
+    pub types: Vec<String>,
+    /// Names that begin with a dot count as well.
+    pub hidden: bool,
+    /// What ignore files leave out counts as well.
+    pub ignored: bool,
+}
+
+/// What is looked for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Pattern {
+    /// A regular expression in the syntax of the crate `regex`.
+    pub text: String,
+    /// It is the text itself, and not an expression.
+    pub literal: bool,
+    /// Small and large letters are the same.
+    pub ignore_case: bool,
+}
+
+/// A search for lines.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LineQuery {
+    /// The files that are searched.
+    pub files: Which,
+    /// What lines have.
+    pub pattern: Pattern,
+    /// Lines of context before each; at most 50.
+    pub before: u32,
+    /// The same after each.
+    pub after: u32,
+    /// Lines with the pattern that are passed over.
+    pub skip: u32,
+    /// Lines with the pattern that are returned; with `skip` at most 10,000.
+    pub max: u32,
+    /// Bytes of a line that are returned; at most 4 KiB.
+    pub line_bytes: u32,
+}
+
+/// A search for names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NameQuery {
+    /// The files that count.
+    pub files: Which,
+    /// What the path below the directory has; none for all.
+    pub path: Option<Pattern>,
+    /// Directories count as well.
+    pub directories: bool,
+    /// Paths that are passed over.
+    pub skip: u32,
+    /// Paths that are returned; with `skip` at most 10,000.
+    pub max: u32,
+}
+
+/// A line of a file, with the pattern or beside one.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FoundLine {
+    /// Counted from 1.
+    pub number: u64,
+    /// Bytes of the file before the line.
+    pub offset: u64,
+    /// Bytes of the line before its first match; none for a line of context.
+    pub column: Option<u64>,
+    /// The line, or a part of it. What is not UTF-8 is replaced by U+FFFD.
+    pub text: String,
+    /// Bytes of the line before that part.
+    pub before: u64,
+    /// Bytes of the line after it.
+    pub after: u64,
+}
+
+/// A file with lines that were found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FoundFile {
+    /// Below the directory; empty if the path of the search is this file.
+    pub path: String,
+    /// In order.
+    pub lines: Vec<FoundLine>,
+}
+
+/// What a search looked at and what it did not, counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Looked {
+    /// Files that were looked into, or whose names were.
+    pub files: u64,
+    /// Files and directories that policy closes. They were not opened.
+    pub refused: u64,
+    /// What the system did not let be read.
+    pub unreadable: u64,
+    /// Binary files.
+    pub binary: u64,
+    /// Files with a line of more than 8 MiB.
+    pub long: u64,
+    /// Devices, pipes and sockets.
+    pub irregular: u64,
+    /// Links.
+    pub links: u64,
+    /// Paths that were found and are not UTF-8.
+    pub not_utf8: u64,
+    /// Directories that lie too deep.
+    pub deep: u64,
+    /// The time was over before the end.
+    pub timed_out: bool,
+}
+
+impl From<files::Looked> for Looked {
+    fn from(looked: files::Looked) -> Self {
+        let files::Looked { files, refused, unreadable, binary, long, irregular, links, not_utf8, deep, timed_out } =
+            looked;
+        Self { files, refused, unreadable, binary, long, irregular, links, not_utf8, deep, timed_out }
+    }
+}
+
+/// What a search for lines found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FoundLines {
+    /// In the order of their paths.
+    pub files: Vec<FoundFile>,
+    /// There are more lines.
+    pub more: bool,
+    /// Binary files that have the pattern, at most 20.
+    pub binary: Vec<String>,
+    /// What was looked at.
+    pub looked: Looked,
+    /// What this backend does otherwise than others.
+    pub notices: Vec<String>,
+}
+
+/// What a search for names found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FoundNames {
+    /// Below the directory, in order.
+    pub paths: Vec<String>,
+    /// There are more paths.
+    pub more: bool,
+    /// What was looked at.
+    pub looked: Looked,
+    /// What this backend does otherwise than others.
+    pub notices: Vec<String>,
+}
+
+impl From<&Which> for files::WhichFiles {
+    fn from(which: &Which) -> Self {
+        let Which { globs, types, hidden, ignored } = which.clone();
+        Self { globs, types, hidden, ignored }
+    }
+}
+
+impl From<&Pattern> for files::Pattern {
+    fn from(pattern: &Pattern) -> Self {
+        let Pattern { text, literal, ignore_case } = pattern.clone();
+        Self { text, literal, ignore_case }
+    }
+}
+
+/// Searches the files below a directory, or a single file, for lines with a pattern. What may not be read is not opened.
+///
+/// # Errors
+/// `denied` by policy for the directory itself; `invalid_arguments` for a pattern, glob or type that is not valid.
+pub fn search(path: &str, query: &LineQuery) -> Result<FoundLines> {
+    let query = files::LineQuery {
+        files: (&query.files).into(),
+        pattern: (&query.pattern).into(),
+        before: query.before,
+        after: query.after,
+        skip: query.skip,
+        max: query.max,
+        line_bytes: query.line_bytes,
+    };
+    let found = files::search(path, &query).map_err(Failure::from_host)?;
+    let line = |files::FoundLine { number, offset, column, text, before, after }| FoundLine {
+        number,
+        offset,
+        column,
+        text,
+        before,
+        after,
+    };
+    let file = |files::FoundFile { path, lines }| FoundFile { path, lines: lines.into_iter().map(line).collect() };
+    let files::FoundLines { files, more, binary, looked, notices } = found;
+    Ok(FoundLines { files: files.into_iter().map(file).collect(), more, binary, looked: looked.into(), notices })
+}
+
+/// Searches below a directory for files by their names.
+///
+/// # Errors
+/// As [`search`].
+pub fn find(path: &str, query: &NameQuery) -> Result<FoundNames> {
+    let query = files::NameQuery {
+        files: (&query.files).into(),
+        path: query.path.as_ref().map(files::Pattern::from),
+        directories: query.directories,
+        skip: query.skip,
+        max: query.max,
+    };
+    let files::FoundNames { paths, more, looked, notices } = files::find(path, &query).map_err(Failure::from_host)?;
+    Ok(FoundNames { paths, more, looked: looked.into(), notices })
+}
+
 /// What a test plays of it.
 #[cfg(not(target_arch = "wasm32"))]
 pub(crate) mod played {
     use crate::testing::played::*;
-    pub(crate) use contract::files::{Entry, EntryKind, Listing, Undone, Whole};
+    pub(crate) use contract::files::{
+        Entry, EntryKind, FoundFile, FoundLine, FoundLines, FoundNames, LineQuery, Listing, Looked, NameQuery, Pattern,
+        Undone, WhichFiles, Whole,
+    };
     use contract::types::Captured;
 
     pub(crate) const CALLS: &[&[Signature]] = &[SIGNATURES];
@@ -199,10 +405,24 @@ pub(crate) mod played {
         stat(path: &str) -> Entry;
         make_directory(path: &str) -> bool;
         undo(path: Option<&str>) -> Vec<Undone>;
+        search(path: &str, query: &LineQuery) -> FoundLines;
+        find(path: &str, query: &NameQuery) -> FoundNames;
+    }
+
+    written! {
+        LineQuery { files, pattern, before, after, skip, max, line_bytes }
+        NameQuery { files, path, directories, skip, max }
+        Pattern { text, literal, ignore_case }
+        WhichFiles { globs, types, hidden, ignored }
     }
 
     read! {
         Entry { name, kind, size, modified_ms }
+        FoundFile { path, lines }
+        FoundLine { number, offset, column, text, before, after }
+        FoundLines { files, more, binary, looked, notices }
+        FoundNames { paths, more, looked, notices }
+        Looked { files, refused, unreadable, binary, long, irregular, links, not_utf8, deep, timed_out }
         Listing { entries, total }
         Undone { path, refusal }
         Whole { content, revision }

@@ -397,7 +397,7 @@ impl Capability {
 pub const OPTIONS: &[AllowOption] = &[
     AllowOption {
         of: &[Capability::Files],
-        functions: &["read", "read-whole", "read-bytes", "list-directory", "stat"],
+        functions: &["read", "read-whole", "read-bytes", "list-directory", "stat", "search", "find"],
         what: "read files",
         option: "--read DIR",
         help: "Let it read below this directory (repeatable)",

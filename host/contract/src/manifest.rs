@@ -238,7 +238,7 @@ impl Manifest {
     /// Its code reads files.
     #[must_use]
     pub fn reads_files(&self) -> bool {
-        ["read", "read-whole", "read-bytes", "list-directory", "stat"]
+        ["read", "read-whole", "read-bytes", "list-directory", "stat", "search", "find"]
             .iter()
             .any(|function| self.calls(Capability::Files, function))
     }

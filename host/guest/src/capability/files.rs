@@ -4,17 +4,23 @@ use super::Refusal;
 use super::bindings::toolcrib::plugin::{files, types};
 use crate::sandbox::State;
 use audit::Action;
+use backend::search::{Find, FoundFile, FoundLine, Looked, Pattern, Search, Watch, Which};
 use backend::{Backend, Before, Entry, EntryKind, FileText, Listing, absolute};
 use base::capability::Capability;
 use base::envelope::{Failure, Kind};
 use base::paths::normal;
-use file_access::{FilesGrant, New, ReadPath, Resolved, Wanted, WritePath};
+use file_access::{FilesGrant, New, ReadPath, ReadTree, Resolved, Wanted, WritePath};
 use kept_output::Captured;
+use policy::event::Event;
 use policy::guard::Exit;
 use policy::held;
+use policy::scope::Scope;
 use policy::writes::confirm;
 use serde_json::json;
 use sha2::{Digest, Sha256};
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
 
 /// What one `read` returns at most, as `wit/files.wit` promises.
 const READ_BYTES: usize = 4 << 20;
@@ -22,6 +28,13 @@ const READ_BYTES: usize = 4 << 20;
 const COMPARED_BYTES: usize = 8 << 20;
 /// The same for entries of a directory.
 const LISTED: usize = 10_000;
+/// The same for finds of a search, with those that are passed over.
+const MOST_FOUND: u32 = 10_000;
+/// The same for lines around each find, and for bytes of a line.
+const CONTEXT_LINES: u32 = 50;
+const LINE_BYTES: u32 = 4 << 10;
+/// How often a search says how far it is.
+const TOLD_EACH: Duration = Duration::from_millis(500);
 
 impl files::Host for State {
     async fn read(&mut self, path: String, offset: u64, max: u32) -> Result<types::Captured, Refusal> {
@@ -68,6 +81,44 @@ impl files::Host for State {
     async fn stat(&mut self, path: String) -> Result<files::Entry, Refusal> {
         let admitted = self.reading("look at", &path).await?;
         Ok(self.scope.backend.stat(&admitted.place()).await?.into())
+    }
+
+    async fn search(&mut self, path: String, query: files::LineQuery) -> Result<files::FoundLines, Refusal> {
+        self.meter.charge_bytes(told(&query.files) + query.pattern.text.len())?;
+        check_counts(query.skip, query.max)?;
+        let search = Search {
+            which: query.files.into(),
+            pattern: query.pattern.into(),
+            before: query.before.min(CONTEXT_LINES),
+            after: query.after.min(CONTEXT_LINES),
+            skip: query.skip,
+            max: query.max,
+            line_bytes: query.line_bytes.clamp(1, LINE_BYTES),
+        };
+        let tree = self.tree("search", &path).await?;
+        let (scope, watch) = (&*self.scope.scope, Arc::new(Watch::default()));
+        let found = watched(scope, &watch, scope.backend.search(&tree, &search, watch.clone())).await?;
+        let files = found.files.into_iter().map(files::FoundFile::from).collect();
+        let (more, binary, notices) = (found.more, found.binary, found.notices);
+        Ok(files::FoundLines { files, more, binary, looked: found.looked.into(), notices })
+    }
+
+    async fn find(&mut self, path: String, query: files::NameQuery) -> Result<files::FoundNames, Refusal> {
+        let pattern = query.path.as_ref().map_or(0, |pattern| pattern.text.len());
+        self.meter.charge_bytes(told(&query.files) + pattern)?;
+        check_counts(query.skip, query.max)?;
+        let find = Find {
+            which: query.files.into(),
+            path: query.path.map(Pattern::from),
+            directories: query.directories,
+            skip: query.skip,
+            max: query.max,
+        };
+        let tree = self.tree("find below", &path).await?;
+        let (scope, watch) = (&*self.scope.scope, Arc::new(Watch::default()));
+        let found = watched(scope, &watch, scope.backend.find(&tree, &find, watch.clone())).await?;
+        let paths = found.files.into_iter().map(|file| file.path).collect();
+        Ok(files::FoundNames { paths, more: found.more, looked: found.looked.into(), notices: found.notices })
     }
 
     async fn make_directory(&mut self, path: String) -> Result<bool, Refusal> {
@@ -123,7 +174,67 @@ impl From<Entry> for files::Entry {
     }
 }
 
+impl From<files::WhichFiles> for Which {
+    fn from(which: files::WhichFiles) -> Self {
+        let files::WhichFiles { globs, types, hidden, ignored } = which;
+        Self { globs, types, hidden, ignored }
+    }
+}
+
+impl From<files::Pattern> for Pattern {
+    fn from(pattern: files::Pattern) -> Self {
+        let files::Pattern { text, literal, ignore_case } = pattern;
+        Self { text, literal, ignore_case }
+    }
+}
+
+impl From<FoundFile> for files::FoundFile {
+    fn from(FoundFile { path, lines }: FoundFile) -> Self {
+        let line = |FoundLine { number, offset, column, text, before, after }| files::FoundLine {
+            number,
+            offset,
+            column,
+            text,
+            before,
+            after,
+        };
+        Self { path, lines: lines.into_iter().map(line).collect() }
+    }
+}
+
+impl From<Looked> for files::Looked {
+    fn from(looked: Looked) -> Self {
+        let Looked { files, refused, unreadable, binary, long, irregular, links, not_utf8, deep, timed_out } = looked;
+        Self { files, refused, unreadable, binary, long, irregular, links, not_utf8, deep, timed_out }
+    }
+}
+
+/// Bytes that a guest handed over with a query.
+fn told(which: &files::WhichFiles) -> usize {
+    which.globs.iter().chain(&which.types).map(String::len).sum()
+}
+
+fn check_counts(skip: u32, max: u32) -> Result<(), Failure> {
+    if max == 0 || skip.saturating_add(max) > MOST_FOUND {
+        let message =
+            format!("`skip` and `max` are {skip} and {max} (limit: {MOST_FOUND} together, and `max` is not 0)");
+        return Err(Failure::invalid(message).hint("search for something rarer, or in fewer files"));
+    }
+    Ok(())
+}
+
 impl State {
+    /// A directory or a file that the plugin may search.
+    async fn tree(&mut self, verb: &str, path: &str) -> Result<ReadTree, Refusal> {
+        let grant = self.grants()?.files()?.clone();
+        self.meter.charge_bytes(path.len())?;
+        let path = &*self.placed(path, false).await?;
+        let resolved = self.scope.backend.resolve(path, &grant.roots()).await;
+        let tree = judged(resolved, move |resolved| grant.admit_tree(resolved)).await;
+        self.record(verb, path, tree.as_ref().map(|_| None).map_err(|refusal| (refusal, None)));
+        Ok(tree?)
+    }
+
     /// A piece of a file that the plugin may read.
     async fn piece(&mut self, path: &str, offset: u64, bytes: usize) -> Result<FileText, Refusal> {
         let grant = self.grants()?.files()?.clone();
@@ -270,6 +381,26 @@ impl State {
             declaration: None,
             decision,
         });
+    }
+}
+
+/// Waits for a search, which ends with the call, and says now and then how far it is.
+async fn watched<T>(
+    scope: &Scope,
+    watch: &Arc<Watch>,
+    work: impl Future<Output = Result<T, Failure>>,
+) -> Result<T, Failure> {
+    let _leash = watch.leash();
+    let mut work = pin!(work);
+    loop {
+        tokio::select! {
+            biased;
+            () = scope.cancel.cancelled() => return Err(Failure::cancelled()),
+            done = &mut work => return done,
+            () = tokio::time::sleep(TOLD_EACH) => scope.emit_for_guest(0, || {
+                Event::Progress { done: watch.files(), total: None, message: Some("files searched".into()) }
+            }),
+        }
     }
 }
 
