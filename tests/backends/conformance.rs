@@ -16,7 +16,7 @@ use toolcrib_tests::shell::{command, declared, waiting};
 /// What one place has to do, by what it is.
 type Case = (&'static str, fn(&mut Rig));
 
-const CASES: [Case; 33] = [
+const CASES: [Case; 34] = [
     ("the exit status is the command's own", exit_status),
     ("death by a signal is no exit", death_by_a_signal),
     ("both streams are returned", both_streams),
@@ -39,6 +39,7 @@ const CASES: [Case; 33] = [
     ("names of files may hold anything", file_names),
     ("failures of files are told apart", file_failures),
     ("directories are listed and made, and a file is edited", directories),
+    ("lines and names are searched for as on this machine", searches),
     ("commands and programs have their directory, variables and input", surroundings),
     ("keys, the kernel's trees and the system's files are closed", closed_files),
     ("links that exist only there are followed before it is decided", closed_by_links),
@@ -682,6 +683,60 @@ fn directories(rig: &mut Rig) {
         assert!(said.starts_with("execution_failed: ") || said.starts_with("denied: "), "{path}: {said}");
     }
     assert_eq!(rig.output("ls -A dirs/none ../x 2>/dev/null; rm -r dirs"), "");
+}
+
+fn searches(rig: &mut Rig) {
+    let prepared = "mkdir -p find/src/deep find/out find/.hid find/.git ~/.ssh && cd find && echo '*.log' >.gitignore && echo '/in' >src/.gitignore && \
+         printf 'one\nneedle 12\nthree\n' >src/a.rs && echo 'Needle' >src/deep/b.py && echo 'needle 7' >src/in && echo 'needle' >out/c.log && \
+         echo 'needle' >.hid/d && printf 'needle\\000' >bin && echo 'needle x12' >'a b' && echo needle SECRET >~/.ssh/id_find && \
+         ln ~/.ssh/id_find linked && ln -s ~/.ssh/id_find soft && mkfifo fifo";
+    assert_eq!(rig.output(prepared), "");
+    let result = |rig: &mut Rig, tool: &str, arguments: Value| {
+        let answer = rig.result(tool, arguments);
+        answer["result"].as_str().unwrap_or_else(|| panic!("{tool}: {answer}")).to_owned()
+    };
+    for (arguments, expected) in [
+        (
+            json!({ "pattern": "needle" }),
+            "find/a b\n1:needle x12\n\nfind/src/a.rs\n2:needle 12\n\n2 matches in 2 files.",
+        ),
+        (
+            json!({ "pattern": r"needle \d+$", "context": 1 }),
+            "find/src/a.rs\n1-one\n2:needle 12\n3-three\n\n1 match in 1 file.",
+        ),
+        (
+            json!({ "pattern": "NEEDLE", "ignore_case": true, "type": "py" }),
+            "find/src/deep/b.py\n1:Needle\n\n1 match in 1 file.",
+        ),
+        (
+            json!({ "pattern": "needle", "glob": "src/**", "no_ignore": true }),
+            "find/src/a.rs\n2:needle 12\n\nfind/src/in\n1:needle 7\n\n2 matches in 2 files.",
+        ),
+        (
+            json!({ "pattern": "needle", "hidden": true, "glob": ".hid/*" }),
+            "find/.hid/d\n1:needle\n\n1 match in 1 file.",
+        ),
+        (json!({ "pattern": r"\bx1(2|3)", "limit": 1 }), "find/a b\n1:needle x12\n\n1 match in 1 file."),
+    ] {
+        let mut asked = arguments.clone();
+        asked["path"] = "find".into();
+        let said = result(rig, "file_search", asked);
+        assert!(said.starts_with(expected) && !said.contains("SECRET"), "{arguments}: {said}");
+    }
+    let single = result(rig, "file_search", json!({ "pattern": "needle", "path": "find/src/in" }));
+    assert_eq!(single, "find/src/in\n1:needle 7\n\n1 match in 1 file.");
+    let named = result(rig, "file_find", json!({ "path": "find", "pattern": "*.{rs,py}" }));
+    assert_eq!(named.lines().take(2).collect::<Vec<_>>(), ["find/src/a.rs", "find/src/deep/b.py"]);
+    for (path, kind) in [
+        ("~/.ssh", "denied: "),
+        ("/proc/self", "denied: "),
+        ("find/none", "execution_failed: "),
+        ("find/fifo", "execution_failed: "),
+    ] {
+        let said = rig.refused("file_search", json!({ "pattern": "needle", "path": path }));
+        assert!(said.starts_with(kind), "{path}: {said}");
+    }
+    assert_eq!(rig.output("rm -r find ~/.ssh/id_find"), "");
 }
 
 fn closed_files(rig: &mut Rig) {

@@ -48,7 +48,7 @@ impl Session {
 /// A toolset with these mounts, each a target, a directory of the program, and whether it is only read.
 fn toolset(program: &Program, mounts: &[(&str, &str, bool)]) {
     let mut text =
-        "[toolset.otter]\ntools = [\"run_shell\", \"read_file\", \"write_file\", \"file_list\", \"mount_list\", \
+        "[toolset.otter]\ntools = [\"run_shell\", \"read_file\", \"write_file\", \"file_list\", \"file_search\", \"mount_list\", \
                     \"exec\", \"cat\", \"touch\", \"job_submit\", \"job_wait\"]\n"
             .to_owned();
     for (target, directory, read_only) in mounts {
@@ -100,6 +100,8 @@ fn a_mount_is_there_under_its_name_for_commands_programs_and_files() {
         assert_eq!(session.call("read_file", json!({ "path": "/run/data/cities" }))["result"], "Oslo\n", "{step:?}");
         let entries = session.call("file_list", json!({ "path": "/run/data" }));
         assert!(entries["result"].to_string().contains("cities"), "{step:?} {entries}");
+        let found = session.call("file_search", json!({ "pattern": "Oslo", "path": "/run/data" }));
+        assert_eq!(found["result"], "/run/data/cities\n1:Oslo\n\n1 match in 1 file.", "{step:?} {found}");
         let write = |path: &str| json!({ "path": path, "content": "written\n" });
         for path in ["/run/data/cities", "/run/data/new", "/run/data/../data/new", "/run/data/a/b"] {
             let refused = session.call("write_file", write(path));
