@@ -67,6 +67,8 @@ enum How {
     MakeDirectory,
     /// What a directory has, `number` entries of it.
     List,
+    /// Lines and paths below the working directory that have the text.
+    Search,
     ReadFile,
     ReadMuch,
     UseWasi,
@@ -202,6 +204,16 @@ fn misbehave(Input { how, text, number }: Input) -> String {
         How::List => {
             let listed = files::list_directory(&text, number as u32).map_err(|failure| failure.kind);
             format!("{:?}", listed.map(|listed| (listed.entries.len(), listed.total)))
+        }
+        How::Search => {
+            let (files, max) = (files::Which { hidden: true, ignored: true, ..files::Which::default() }, 1000);
+            let pattern = files::Pattern { text, ..files::Pattern::default() };
+            let names =
+                files::NameQuery { files: files.clone(), path: Some(pattern.clone()), directories: true, skip: 0, max };
+            let lines = files::LineQuery { files, pattern, before: 0, after: 0, skip: 0, max, line_bytes: 200 };
+            let found = files::search(".", &lines).map(|found| found.files);
+            let named = files::find(".", &names).map(|found| found.paths);
+            format!("{:?} {:?}", found.map_err(|failure| failure.kind), named.map_err(|failure| failure.kind))
         }
         How::WriteFile => format!("{:?}", files::write(&text, b"planted").map_err(|failure| failure.kind)),
         How::ReadFile => {
