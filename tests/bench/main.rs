@@ -12,6 +12,7 @@ mod locked;
 mod mail;
 mod peers;
 mod records;
+mod search;
 
 use serde_json::json;
 use std::io::{BufRead, BufReader, Write};
@@ -53,6 +54,7 @@ fn main() {
         ("records", records::records),
         ("memories", records::memories),
         ("jobs", jobs::jobs),
+        ("search", search::search),
         ("browser", browser::browser),
         ("mail", mail::mail),
         ("languages", languages::languages),
