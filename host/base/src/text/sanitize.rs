@@ -106,6 +106,84 @@ pub fn visible(input: &str) -> Cow<'_, str> {
     }))
 }
 
+/// For text that a model reads to change it: as [`text`], but what would go or show as a picture is written as `\u{200b}`, its code point. No
+/// sequence is left out: its ESC is written so, and the rest of it is text. Only a CR LF becomes a line break.
+///
+/// [`text`] leaves what this returns as it is.
+#[must_use]
+pub fn notation(input: &str) -> Cow<'_, str> {
+    if let Cow::Borrowed(unchanged) = text(input) {
+        return Cow::Borrowed(unchanged);
+    }
+    let mut written = Written::default();
+    let mut characters = input.chars().peekable();
+    while let Some(c) = characters.next() {
+        if c != '\r' || characters.peek() != Some(&'\n') {
+            written.put(c);
+        }
+    }
+    written.give_up_joiner();
+    Cow::Owned(written.text)
+}
+
+/// What [`notation`] has written so far.
+#[derive(Default)]
+struct Written {
+    text: String,
+    last: Last,
+    /// A ZWJ or ZWNJ that the next character decides on.
+    joiner: Option<char>,
+}
+
+impl Written {
+    fn put(&mut self, c: char) {
+        let fate = Fate::of(c);
+        if let Fate::Joiner = fate
+            && self.joiner.is_none()
+            && !self.last.joined
+        {
+            self.joiner = Some(c);
+            return;
+        }
+        match self.joiner {
+            Some(joiner) if self.last.shows(fate) && self.last.joins(joiner, c) => {
+                self.joiner = None;
+                self.text.push(joiner);
+                self.last.joined = true;
+            }
+            _ => self.give_up_joiner(),
+        }
+        // A joiner that was given up stands between this and what came before.
+        let is_shown = self.last.shows(fate);
+        match fate {
+            _ if !is_shown => self.escape(c),
+            Fate::Mark => {
+                self.text.push(c);
+                self.last.marks += 1;
+            }
+            Fate::Selector => {
+                self.text.push(c);
+                self.last.selected = true;
+            }
+            Fate::Kept | Fate::Joiner | Fate::Shown(_) | Fate::Gone => {
+                self.text.push(c);
+                self.last = Last::after(c);
+            }
+        }
+    }
+
+    fn give_up_joiner(&mut self) {
+        if let Some(joiner) = self.joiner.take() {
+            self.escape(joiner);
+        }
+    }
+
+    fn escape(&mut self, c: char) {
+        self.text.extend(c.escape_unicode());
+        self.last = Last::after('}');
+    }
+}
+
 /// Cleans every string and object key in place; returns whether anything changed.
 ///
 /// A key that comes to equal another gets `�` and a number: no value is lost, and a key that was clean keeps its name.
@@ -310,6 +388,16 @@ impl Last {
         Self { group: Group::of(base), ..Self::default() }
     }
 
+    /// Whether a character of this fate stays as it is after it.
+    fn shows(&self, fate: Fate) -> bool {
+        match fate {
+            Fate::Kept => true,
+            Fate::Mark => self.marks < MARKS_MAX,
+            Fate::Selector => self.takes_selector(),
+            Fate::Joiner | Fate::Shown(_) | Fate::Gone => false,
+        }
+    }
+
     fn takes_selector(&self) -> bool {
         matches!(self.group, Group::Emoji | Group::Keycap) && !self.selected
     }
@@ -433,6 +521,35 @@ mod tests {
         assert_eq!(visible("true \u{1b}]0;touch hidden #\u{7}"), "true ␛]0;touch hidden #␇");
         assert_eq!(visible("a\u{9b}b\u{202e}c\u{200d}d\u{2028}e"), r"a\u{9b}b\u{202e}c\u{200d}d\u{2028}e");
         assert!(matches!(visible("touch a\n"), Cow::Borrowed(_)));
+    }
+
+    #[test]
+    fn what_would_go_is_written_as_its_code_point() {
+        let written = [
+            ("a\u{200b}b\u{ad}\u{202e}c", r"a\u{200b}b\u{ad}\u{202e}c"),
+            ("\u{1b}[31mred\u{1b}[0m\0\u{9b}1m", r"\u{1b}[31mred\u{1b}[0m\u{0}\u{9b}1m"),
+            ("one\r\ntwo\rthree\r\r\nfour\r", "one\ntwo\\u{d}three\\u{d}\nfour\\u{d}"),
+            ("\u{feff}a\u{2028}b", r"\u{feff}a\u{2028}b"),
+            ("👩\u{200d}💻\u{200b}", "👩\u{200d}💻\\u{200b}"),
+            ("pay\u{200d}pal\u{200c}", r"pay\u{200d}pal\u{200c}"),
+            ("❤\u{fe0f}\u{fe0f}", "❤\u{fe0f}\\u{fe0f}"),
+        ];
+        for (raw, expected) in written {
+            assert_eq!(notation(raw), expected, "{raw:?}");
+        }
+        assert!(matches!(notation("Grüße 👩\u{200d}💻\n"), Cow::Borrowed(_)));
+    }
+
+    /// Reads the notation back.
+    fn read(text: &str) -> String {
+        let mut parts = text.split("\\u{");
+        let mut raw = parts.next().unwrap_or_default().to_owned();
+        for part in parts {
+            let (code, rest) = part.split_once('}').expect("a code point");
+            raw.push(u32::from_str_radix(code, 16).ok().and_then(char::from_u32).expect("a character"));
+            raw += rest;
+        }
+        raw
     }
 
     #[test]
@@ -729,6 +846,14 @@ mod tests {
             prop_assert!(output.chars().all(is_allowed), "{:?}", output);
             prop_assert!(joiners_and_selectors <= 2, "{:?}", output);
             prop_assert!(marks <= usize::from(MARKS_MAX), "{:?}", output);
+        }
+
+        #[test]
+        fn notation_is_clean_and_can_be_read_back(input in hostile()) {
+            let plain = input.replace('\\', "/").replace('\r', "");
+            let written = notation(&plain);
+            prop_assert!(matches!(text(&written), Cow::Borrowed(_)), "{:?}", written);
+            prop_assert_eq!(read(&written), plain.clone());
         }
 
         #[test]
