@@ -4,7 +4,9 @@
 //! then judges.
 
 use crate::host::files;
-use crate::{Captured, Failure, Result};
+use crate::{Captured, Failure, Result, notice};
+
+pub use files::{Encoded, Keep, LineEnds, Writing, Written};
 
 /// What one read returns at most, in bytes.
 const MAX_BYTES: u32 = 4 << 20;
@@ -57,6 +59,99 @@ pub fn read_whole(path: &str) -> Result<Whole> {
 /// `busy` where it has another content by now; else as [`write()`].
 pub fn replace(path: &str, content: impl AsRef<[u8]>, revision: &str) -> Result<u64> {
     files::replace(path, content.as_ref(), revision).map_err(Failure::from_host)
+}
+
+/// Reads a whole text file of at most 4 MiB in an encoding, by a label such as `utf-16le`, `windows-1252` or `gbk`; without one UTF-8.
+///
+/// # Errors
+/// `execution_failed` for a file in another encoding, with the likely one; `invalid_arguments` for an unknown label; `limit` for a larger file;
+/// else as [`read`].
+pub fn read_encoded(path: &str, encoding: Option<&str>) -> Result<Encoded> {
+    files::read_encoded(path, encoding).map_err(Failure::from_host)
+}
+
+/// Replaces the whole content of a text file, or creates it, in an encoding.
+///
+/// # Errors
+/// `invalid_arguments` for a character that the encoding lacks; `busy` where the file is not of the revision that is wanted; else as [`write()`].
+pub fn write_encoded(path: &str, content: &str, how: &Writing) -> Result<Written> {
+    files::write_encoded(path, content, how).map_err(Failure::from_host)
+}
+
+/// Returns a text of a file as a model is to be shown it, that is to change the file: a character that results cannot hold is written as its
+/// code point, such as `\u{200b}`, and CR LF is a line break, of which a notice tells.
+///
+/// # Errors
+/// `denied` without the capability, `limit` for more than a call may hand over.
+pub fn show(path: &str, text: &str) -> Result<String> {
+    let crlf = text.matches("\r\n").count();
+    if crlf > 0 {
+        let which = if crlf == text.matches('\n').count() { "its lines" } else { "some lines" };
+        notice(format!("`{path}` ends {which} with CRLF, which edits keep; a line break stands for it here"));
+    }
+    notation(text)
+}
+
+/// As [`show`], without a notice.
+///
+/// # Errors
+/// As [`show`].
+pub fn notation(text: &str) -> Result<String> {
+    // Most text needs no host.
+    if text.bytes().all(|byte| matches!(byte, b'\n' | b'\t' | b' '..=b'~')) {
+        return Ok(text.to_owned());
+    }
+    files::notation(text).map_err(Failure::from_host)
+}
+
+/// Whether a written file keeps the ends of lines and the byte order mark of the file that it replaces: the argument `line_endings` of tools.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum LineEndings {
+    /// Those of the file, if it ends all lines alike, and its byte order mark.
+    #[default]
+    Keep,
+    /// Those of the content.
+    AsGiven,
+}
+
+impl LineEndings {
+    /// Returns what is to be kept.
+    #[must_use]
+    pub const fn kept(self) -> Keep {
+        match self {
+            Self::Keep => Keep::Style,
+            Self::AsGiven => Keep::Nothing,
+        }
+    }
+}
+
+impl Written {
+    /// Returns the sentence that tells a model what was written of `content`, and what it does not see of it.
+    #[must_use]
+    pub fn said(&self, path: &str, content: &str) -> String {
+        let mut said = format!("Wrote {} bytes to {path}", self.bytes);
+        if self.encoding != "UTF-8" {
+            said += &format!(" in {}", self.encoding);
+        }
+        let mark = self.has_mark.then_some("a byte order mark");
+        let line_ends = match self.line_ends {
+            Some(LineEnds::Crlf) => Some("CRLF line endings"),
+            Some(LineEnds::Lf) if content.contains("\r\n") => Some("LF line endings"),
+            Some(LineEnds::Lf | LineEnds::Mixed) | None => None,
+        };
+        let with: Vec<_> = mark.into_iter().chain(line_ends).collect();
+        if !with.is_empty() {
+            said += &format!(" with {}", with.join(" and "));
+        }
+        if self.line_ends == Some(LineEnds::Mixed) {
+            said += "; it had both CRLF and LF line endings, and has those of the content now";
+        }
+        if let Some(was) = &self.was {
+            said += &format!("; it was {was} before");
+        }
+        said
+    }
 }
 
 /// Reads at most `max` bytes that start `offset` bytes into the file, whatever they are; at most 4 MiB.
@@ -177,19 +272,6 @@ pub fn undo(path: Option<&str>) -> Result<Vec<Undone>> {
 /// `denied` by policy; `execution_failed` where the file cannot be written.
 pub fn write(path: &str, content: impl AsRef<[u8]>) -> Result<u64> {
     files::write(path, content.as_ref()).map_err(Failure::from_host)
-}
-
-/// Which files below a directory are looked at: by default all that are neither hidden nor ignored. Links are never followed.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Which {
-    /// Globs as in a `.gitignore` file, from the directory on: if one does not begin with `!`, only files that match count.
-    pub globs: Vec<String>,
-    /// Types as ripgrep names them: `rust`, `py`; with `!` before it, files of that type do not count.
-    pub types: Vec<String>,
-    /// Names that begin with a dot count as well.
-    pub hidden: bool,
-    /// What ignore files leave out counts as well.
-    pub ignored: bool,
 }
 
 /// What is looked for.
@@ -390,6 +472,7 @@ pub(crate) mod played {
         Entry, EntryKind, FoundFile, FoundLine, FoundLines, FoundNames, LineQuery, Listing, Looked, NameQuery, Pattern,
         Undone, WhichFiles, Whole,
     };
+    pub use contract::files::{Encoded, Keep, LineEnds, Writing, Written};
     use contract::types::Captured;
 
     pub(crate) const CALLS: &[&[Signature]] = &[SIGNATURES];
@@ -407,6 +490,9 @@ pub(crate) mod played {
         undo(path: Option<&str>) -> Vec<Undone>;
         search(path: &str, query: &LineQuery) -> FoundLines;
         find(path: &str, query: &NameQuery) -> FoundNames;
+        read_encoded(path: &str, encoding: Option<&str>) -> Encoded;
+        write_encoded(path: &str, content: &str, how: &Writing) -> Written;
+        notation(text: &str) -> String;
     }
 
     written! {
@@ -414,9 +500,11 @@ pub(crate) mod played {
         NameQuery { files, path, directories, skip, max }
         Pattern { text, literal, ignore_case }
         WhichFiles { globs, types, hidden, ignored }
+        Writing { encoding, keep, revision }
     }
 
     read! {
+        Encoded { content, revision, encoding, has_mark }
         Entry { name, kind, size, modified_ms }
         FoundFile { path, lines }
         FoundLine { number, offset, column, text, before, after }
@@ -426,9 +514,50 @@ pub(crate) mod played {
         Listing { entries, total }
         Undone { path, refusal }
         Whole { content, revision }
+        Written { bytes, encoding, has_mark, line_ends, was }
     }
 
     enums! {
         EntryKind { File, Directory, Link, Other }
+        Keep { Nothing, Mark, Style }
+        LineEnds { Lf, Crlf, Mixed }
     }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_kept_is_said() {
+        let written = |has_mark, line_ends, encoding: &str, was: Option<&str>| Written {
+            bytes: 9,
+            encoding: encoding.into(),
+            has_mark,
+            line_ends,
+            was: was.map(Into::into),
+        };
+        let said = |written: Written| written.said("a.txt", "a\r\n");
+        assert_eq!(said(written(false, None, "UTF-8", None)), "Wrote 9 bytes to a.txt");
+        assert_eq!(
+            said(written(true, Some(LineEnds::Crlf), "UTF-16LE", None)),
+            "Wrote 9 bytes to a.txt in UTF-16LE with a byte order mark and CRLF line endings"
+        );
+        assert_eq!(
+            said(written(false, Some(LineEnds::Lf), "UTF-8", Some("GBK (a guess)"))),
+            "Wrote 9 bytes to a.txt with LF line endings; it was GBK (a guess) before"
+        );
+        assert_eq!(written(false, Some(LineEnds::Lf), "UTF-8", None).said("a", "a\n"), "Wrote 9 bytes to a");
+
+/// Which files below a directory are looked at: by default all that are neither hidden nor ignored. Links are never followed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Which {
+    /// Globs as in a `.gitignore` file, from the directory on: if one does not begin with `!`, only files that match count.
+    pub globs: Vec<String>,
+    /// Types as ripgrep names them: `rust`, `py`; with `!` before it, files of that type do not count.
+    pub types: Vec<String>,
+    /// Names that begin with a dot count as well.
+    pub hidden: bool,
+    /// What ignore files leave out counts as well.
+    pub ignored: bool,
 }

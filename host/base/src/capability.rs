@@ -397,7 +397,7 @@ impl Capability {
 pub const OPTIONS: &[AllowOption] = &[
     AllowOption {
         of: &[Capability::Files],
-        functions: &["read", "read-whole", "read-bytes", "list-directory", "stat", "search", "find"],
+        functions: &["read", "read-whole", "read-encoded", "read-bytes", "list-directory", "stat", "search", "find"],
         what: "read files",
         option: "--read DIR",
         help: "Let it read below this directory (repeatable)",
@@ -407,7 +407,7 @@ pub const OPTIONS: &[AllowOption] = &[
     },
     AllowOption {
         of: &[Capability::Files],
-        functions: &["write", "replace", "append", "make-directory", "undo"],
+        functions: &["write", "replace", "write-encoded", "append", "make-directory", "undo"],
         what: "write files",
         option: "--write DIR",
         help: "Let it write below this directory (repeatable)",

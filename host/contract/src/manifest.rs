@@ -238,7 +238,7 @@ impl Manifest {
     /// Its code reads files.
     #[must_use]
     pub fn reads_files(&self) -> bool {
-        ["read", "read-whole", "read-bytes", "list-directory", "stat", "search", "find"]
+        ["read", "read-whole", "read-encoded", "read-bytes", "list-directory", "stat", "search", "find"]
             .iter()
             .any(|function| self.calls(Capability::Files, function))
     }
@@ -246,7 +246,7 @@ impl Manifest {
     /// Its code writes files.
     #[must_use]
     pub fn writes_files(&self) -> bool {
-        ["write", "replace", "append", "make-directory", "undo"]
+        ["write", "replace", "write-encoded", "append", "make-directory", "undo"]
             .iter()
             .any(|function| self.calls(Capability::Files, function))
     }

@@ -1,5 +1,8 @@
 //! `wit/files.wit`: files and directories, by the backend, where the grant admits the resolved path.
 
+mod encodings;
+mod texts;
+
 use super::Refusal;
 use super::bindings::toolcrib::plugin::{files, types};
 use crate::sandbox::State;
@@ -16,7 +19,6 @@ use policy::guard::Exit;
 use policy::held;
 use policy::scope::Scope;
 use policy::writes::confirm;
-use serde_json::json;
 use sha2::{Digest, Sha256};
 use std::pin::pin;
 use std::sync::Arc;
@@ -46,14 +48,13 @@ impl files::Host for State {
     }
 
     async fn read_whole(&mut self, path: String) -> Result<files::Whole, Refusal> {
-        let file = self.piece(&path, 0, READ_BYTES + 1).await?;
-        if file.size > READ_BYTES as u64 || file.bytes.len() > READ_BYTES {
-            let message = format!("`{path}` has {} bytes, more than the 4 MiB that are read as a whole", file.size);
-            return Err(Failure::limit(message).hint("change it with run_shell, for example by `sed`").into());
-        }
-        let revision = revision(&file.bytes);
-        let content = text(&path, 0, &file.bytes, file.size, usize::MAX, READ_BYTES)?.text;
-        Ok(files::Whole { content, revision })
+        let bytes = self.whole_piece(&path).await?;
+        let content = text(&path, 0, &bytes, bytes.len() as u64, usize::MAX, READ_BYTES)?.text;
+        Ok(files::Whole { content, revision: revision(&bytes) })
+    }
+
+    async fn read_encoded(&mut self, path: String, encoding: Option<String>) -> Result<files::Encoded, Refusal> {
+        self.encoded(&path, encoding.as_deref()).await
     }
 
     async fn read_bytes(&mut self, path: String, offset: u64, max: u32) -> Result<Vec<u8>, Refusal> {
@@ -70,6 +71,19 @@ impl files::Host for State {
 
     async fn append(&mut self, path: String, content: Vec<u8>) -> Result<u64, Refusal> {
         self.write_over(path, content, Over::Added).await
+    }
+
+    async fn write_encoded(
+        &mut self,
+        path: String,
+        content: String,
+        how: files::Writing,
+    ) -> Result<files::Written, Refusal> {
+        self.write_text(path, content, how).await
+    }
+
+    async fn notation(&mut self, text: String) -> Result<String, Refusal> {
+        self.noted(&text)
     }
 
     async fn list_directory(&mut self, path: String, max: u32) -> Result<files::Listing, Refusal> {
@@ -309,22 +323,44 @@ impl State {
 
     /// Writes a file, if it still has what it is to take the place of. Returns its new size.
     pub(super) async fn write_over(&mut self, path: String, mut content: Vec<u8>, over: Over) -> Result<u64, Refusal> {
+        let (grant, path, wanted) = self.wanted(&path, &content).await?;
+        let backend = &*self.scope.backend;
+        let wanted = match (wanted, over) {
+            (Ok(wanted), Over::Revision(revision)) => still(backend, wanted, &revision).await,
+            (Ok(wanted), Over::Added) => added(backend, wanted, &mut content).await,
+            (wanted, _) => wanted,
+        };
+        self.put(&path, &grant, wanted, content).await
+    }
+
+    /// The path that a content is to be written to, if nothing forbids it. A refusal for the content was written down; one for the path is yet to be.
+    async fn wanted(
+        &mut self,
+        path: &str,
+        content: &[u8],
+    ) -> Result<(FilesGrant, String, Result<Wanted, Failure>), Refusal> {
         let grant = self.grants()?.files()?.clone();
         self.meter.charge_bytes(path.len() + content.len())?;
-        let path = self.placed(&path, true).await?;
-        if let Err(refusal) = self.scope.guard.check(Exit::Write, [path.as_bytes(), &content]) {
+        let path = self.placed(path, true).await?;
+        if let Err(refusal) = self.scope.guard.check(Exit::Write, [path.as_bytes(), content]) {
             self.record("write", &path, Err((&refusal, None)));
             return Err(refusal.into());
         }
         let resolved = self.scope.backend.resolve(&path, &grant.roots()).await;
         let rules = grant.clone();
-        let backend = &*self.scope.backend;
-        let wanted = match (judged(resolved, move |resolved| rules.admit_write(resolved)).await, over) {
-            (Ok(wanted), Over::Revision(revision)) => still(backend, wanted, &revision).await,
-            (Ok(wanted), Over::Added) => added(backend, wanted, &mut content).await,
-            (wanted, _) => wanted,
-        };
-        let admitted = self.confirmed("write", &path, &grant, wanted, New::Content(&content)).await?;
+        let wanted = judged(resolved, move |resolved| rules.admit_write(resolved)).await;
+        Ok((grant, path, wanted))
+    }
+
+    /// Has a write confirmed, and writes. Returns the new size.
+    async fn put(
+        &mut self,
+        path: &str,
+        grant: &FilesGrant,
+        wanted: Result<Wanted, Failure>,
+        content: Vec<u8>,
+    ) -> Result<u64, Refusal> {
+        let admitted = self.confirmed("write", path, grant, wanted, New::Content(&content)).await?;
         let bytes = content.len() as u64;
         held::admit(&*self.scope.backend, admitted.as_path(), &content).await;
         let left = Sha256::digest(&content).into();
@@ -407,7 +443,12 @@ async fn watched<T>(
 /// Refuses a file that has another content than that of a revision; what it has must be there until it is replaced.
 async fn still(backend: &dyn Backend, wanted: Wanted, revision: &str) -> Result<Wanted, Failure> {
     let before = backend.look(&wanted, COMPARED_BYTES).await?;
-    let found = match &before {
+    as_of(wanted, &before, revision)
+}
+
+/// As [`still`], of a file that was looked at.
+fn as_of(wanted: Wanted, before: &Before, revision: &str) -> Result<Wanted, Failure> {
+    let found = match before {
         Before::New => Some(String::new()),
         Before::There { content, .. } => content.as_deref().map(self::revision),
     };
@@ -452,6 +493,8 @@ pub(super) async fn judged<A: Send + 'static>(
 
 /// Cuts the text at the offset; refuses what is not text.
 fn text(path: &str, offset: u64, bytes: &[u8], size: u64, max: usize, max_bytes: usize) -> Result<Captured, Failure> {
+    let head = if offset == 0 { bytes } else { &[] };
+    encodings::no_other(path, head, size)?;
     // After an offset the first bytes may be the rest of a sequence.
     let skipped = if offset == 0 { 0 } else { bytes.iter().take(3).take_while(|byte| **byte & 0xc0 == 0x80).count() };
     let bytes = &bytes[skipped..];
@@ -461,18 +504,14 @@ fn text(path: &str, offset: u64, bytes: &[u8], size: u64, max: usize, max_bytes:
         Err(error) if error.error_len().is_none() && offset + ((skipped + bytes.len()) as u64) < size => {
             std::str::from_utf8(&bytes[..error.valid_up_to()]).expect("valid up to here")
         }
-        Err(error) => return Err(not_text(path, offset + (skipped + error.valid_up_to()) as u64, size)),
+        Err(error) => {
+            return Err(encodings::not_text(path, head, offset + (skipped + error.valid_up_to()) as u64, size));
+        }
     };
     let end = readable.char_indices().map(|(index, _)| index).chain([readable.len()]);
     let end = end.take_while(|end| *end <= max_bytes).take(max.saturating_add(1)).last().unwrap_or(0);
     let truncated = offset + ((skipped + end) as u64) < size;
     Ok(Captured { text: readable[..end].to_owned(), bytes: size, truncated, stored: None })
-}
-
-fn not_text(path: &str, at: u64, size: u64) -> Failure {
-    Failure::failed(format!("`{path}` is not text: byte {at} of {size} is not valid UTF-8"))
-        .hint("look at it with run_shell, for example `file`, `xxd` or `strings`")
-        .data(json!({ "bytes": size }))
 }
 
 #[cfg(test)]
