@@ -635,7 +635,8 @@ fn directories(rig: &mut Rig) {
     let write = json!({ "path": path, "content": "one two\n" });
     assert_eq!(result(rig, "file_write", write.clone()), format!("Wrote 8 bytes to {path}"));
     let edit = json!({ "path": path, "old_string": "two", "new_string": "three" });
-    assert_eq!(result(rig, "file_edit", edit), format!("Replaced 1 occurrence in {path}"));
+    let diff = format!("--- {path}\n+++ {path}\n@@ -1 +1 @@\n-one two\n+one three\n");
+    assert_eq!(result(rig, "file_edit", edit), diff);
     assert_eq!(result(rig, "file_read", json!({ "path": path, "offset": 1 })), "1\tone three\n");
     assert_eq!(rig.output(&format!("cat {}", quoted(path))), "one three\n");
     // What a shell sets aside, what ends a line, a link, what is no file.

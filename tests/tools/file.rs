@@ -10,7 +10,10 @@ async fn each_action_does_what_the_tool_of_that_name_does() {
     let write = json!({ "action": "write", "path": "notes/a.txt", "content": "one\ntwo\n" });
     assert_eq!(host.result("file", write).await, "Wrote 8 bytes to notes/a.txt");
     let edit = json!({ "action": "edit", "path": "notes/a.txt", "old_string": "two", "new_string": "three" });
-    assert_eq!(host.result("file", edit).await, "Replaced 1 occurrence in notes/a.txt");
+    let diff = "--- notes/a.txt\n+++ notes/a.txt\n@@ -1,2 +1,2 @@\n one\n-two\n+three\n";
+    assert_eq!(host.result("file", edit).await, diff);
+    let none = json!({ "action": "edit", "path": "notes/a.txt", "edits": [{ "old_string": "one", "new_string": "1" }, { "old_string": "x", "new_string": "y" }] });
+    assert!(host.failure("file", none).await.message.starts_with("`edits[1].old_string` is not in"));
     assert_eq!(host.result("file", json!({ "action": "read", "path": "notes/a.txt" })).await, "one\nthree\n");
     let line = json!({ "action": "read", "path": "notes/a.txt", "offset": 2, "limit": 1 });
     assert_eq!(host.result("file", line).await, "2\tthree\n");
@@ -29,6 +32,8 @@ async fn what_the_tools_refuse_it_refuses() {
         (json!({ "action": "edit", "path": "a", "old_string": "", "new_string": "y" }), Kind::InvalidArguments),
         (json!({ "action": "delete", "path": "a" }), Kind::InvalidArguments),
         (json!({ "action": "read", "path": "a", "content": "x" }), Kind::InvalidArguments),
+        (json!({ "action": "list", "path": "a", "encoding": "gbk" }), Kind::InvalidArguments),
+        (json!({ "action": "edit", "path": "a", "line_endings": "keep" }), Kind::InvalidArguments),
         (json!({ "path": "a" }), Kind::InvalidArguments),
     ] {
         assert_eq!(host.failure("file", arguments.clone()).await.kind, kind, "{arguments}");

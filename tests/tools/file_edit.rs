@@ -1,7 +1,10 @@
-//! `file_edit`: one exact piece of text by another, and nothing that was changed meanwhile is lost. The numbers are those of the cases of agents
+//! `file_edit`: pieces of text by others, and nothing that was changed meanwhile is lost. The numbers are those of the cases of agents
 //! that are made of several processes.
 
+mod labelled;
+
 use serde_json::{Map, Value, json};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::sync::Arc;
 use toolcrib::call::session::Session;
 use toolcrib::envelope::Kind;
@@ -11,8 +14,12 @@ fn edit(old: &str, new: &str) -> Value {
     json!({ "path": "file", "old_string": old, "new_string": new })
 }
 
+fn content_of(host: &TestHost, name: &str) -> Vec<u8> {
+    std::fs::read(host.work().join(name)).expect("a file")
+}
+
 fn content(host: &TestHost) -> String {
-    std::fs::read_to_string(host.work().join("file")).expect("a file")
+    String::from_utf8(content_of(host, "file")).expect("text")
 }
 
 /// Case 34.
@@ -20,17 +27,18 @@ fn content(host: &TestHost) -> String {
 async fn one_occurrence_is_replaced_or_all_or_none() {
     let host = TestHost::new();
     std::fs::write(host.work().join("file"), "let a = 1;\r\n\tlet b = 1;\nü 🙂").expect("a file");
-    assert_eq!(host.result("file_edit", edit("\tlet b = 1;", "\tlet b = 2;")).await, "Replaced 1 occurrence in file");
+    let diff = "--- file\n+++ file\n@@ -1,3 +1,3 @@\n let a = 1;\n-\tlet b = 1;\n+\tlet b = 2;\n ü 🙂\n\\ No newline at end of file\n";
+    assert_eq!(host.result("file_edit", edit("\tlet b = 1;", "\tlet b = 2;")).await, diff);
     assert_eq!(content(&host), "let a = 1;\r\n\tlet b = 2;\nü 🙂");
     let twice = host.failure("file_edit", edit("let ", "const ")).await;
     assert_eq!(
         (twice.kind, &*twice.message),
-        (Kind::ExecutionFailed, "`old_string` is 2 times in `file`; nothing was changed")
+        (Kind::ExecutionFailed, "`old_string` is 2 times in `file`, in lines 1, 2; nothing was changed")
     );
     assert_eq!(content(&host), "let a = 1;\r\n\tlet b = 2;\nü 🙂");
     let mut all = edit("let ", "");
     all["replace_all"] = true.into();
-    assert_eq!(host.result("file_edit", all).await, "Replaced 2 occurrences in file");
+    host.result("file_edit", all).await;
     assert_eq!(content(&host), "a = 1;\r\n\tb = 2;\nü 🙂");
     for (arguments, kind) in [
         (edit("", "x"), Kind::InvalidArguments),
@@ -51,7 +59,10 @@ async fn what_is_no_text_or_too_large_is_refused() {
     std::fs::write(host.work().join("file"), b"a\xffb").expect("a file");
     assert!(host.failure("file_edit", edit("a", "c")).await.message.contains("is not text"));
     std::fs::write(host.work().join("file"), "a".repeat(3 << 20) + "b").expect("a file");
-    assert_eq!(host.result("file_edit", edit("b", "c")).await, "Replaced 1 occurrence in file");
+    let diff = host.result("file_edit", edit("b", "c")).await;
+    let diff = diff.as_str().expect("a diff");
+    assert!(diff.len() < 4_100 && diff.ends_with("more lines]"), "{diff}");
+    assert!(content(&host).ends_with("aac"));
     std::fs::write(host.work().join("file"), "a".repeat(4 << 20) + "b").expect("a file");
     let failure = host.failure("file_edit", edit("b", "c")).await;
     assert!(failure.kind == Kind::Limit && failure.message.contains("more than the 4 MiB"), "{}", failure.message);
@@ -81,6 +92,42 @@ async fn a_file_that_changed_since_it_was_read_is_not_replaced() {
     let said = host.result("hostile", json!({ "how": "replace_stale", "text": path })).await;
     assert_eq!(said, "Ok(9) Err(\"busy\")");
     assert_eq!(content(&host), "meanwhile");
+}
+
+/// A file keeps its mode and its owner, and a link its target.
+#[tokio::test]
+async fn a_file_keeps_what_is_not_its_text() {
+    let host = TestHost::new();
+    let path = host.work().join("file");
+    std::fs::write(&path, "\u{feff}a\r\nb\r\n").expect("a file");
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o640)).expect("a mode");
+    if rustix::process::getuid().is_root() {
+        std::os::unix::fs::chown(&path, Some(65534), Some(65533)).expect("the superuser gives files away");
+    }
+    let before = std::fs::metadata(&path).expect("a file");
+    std::os::unix::fs::symlink("file", host.work().join("link")).expect("a link");
+    host.result("file_edit", json!({ "path": "link", "old_string": "b", "new_string": "c" })).await;
+    let after = std::fs::metadata(&path).expect("a file");
+    assert_eq!(content(&host), "\u{feff}a\r\nc\r\n");
+    assert_eq!((after.mode(), after.uid(), after.gid()), (before.mode(), before.uid(), before.gid()));
+    assert!(host.work().join("link").is_symlink());
+}
+
+/// The model reads, and changes what it was shown.
+#[tokio::test]
+async fn what_was_shown_can_be_changed() {
+    let host = TestHost::new();
+    let path = host.work().join("file");
+    for tool in ["read_file", "file_read"] {
+        std::fs::write(&path, "a\u{200b}b \u{1b}[31m\u{202e}x\r\nend\r\n").expect("a file");
+        let shown = host.result(tool, json!({ "path": "file" })).await;
+        let shown = shown.as_str().expect("a text").to_owned();
+        assert_eq!(shown, "a\\u{200b}b \\u{1b}[31m\\u{202e}x\nend\n");
+        let diff = host.result("file_edit", edit(&shown, &shown.replace("\\u{202e}", "").replace("end", "END"))).await;
+        let lines = "-a\\u{200b}b \\u{1b}[31m\\u{202e}x\n-end\n+a\\u{200b}b \\u{1b}[31mx\n+END\n";
+        assert_eq!(diff, format!("--- file\n+++ file\n@@ -1,2 +1,2 @@\n{lines}"));
+        assert_eq!(content(&host), "a\u{200b}b \u{1b}[31mx\r\nEND\r\n");
+    }
 }
 
 #[tokio::test]

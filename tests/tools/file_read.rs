@@ -25,6 +25,8 @@ async fn a_file_is_read_whole_or_by_lines() {
     for odd in [json!({ "offset": 0 }), json!({ "limit": 0 }), json!({ "offset": -1 }), json!({ "lines": 3 })] {
         assert_eq!(read(odd.clone()).await.outcome.expect_err("refused").kind, Kind::InvalidArguments, "{odd}");
     }
+    let revision = read(json!({ "revision": true })).await.outcome.expect("a text").notices;
+    assert_eq!(revision, ["the `revision` of `file` is `b6285c57e8797db5d4c51c80d6f11938`"]);
     // Longer than all that is read at once.
     std::fs::write(host.work().join("file"), format!("{}\nlast\n", "ü".repeat(600_000))).expect("a file");
     assert_eq!(shown(read(json!({ "offset": 2 })).await).0, "2\tlast\n");

@@ -6,7 +6,7 @@ mod pages;
 use serde_json::json;
 use std::os::unix::net::UnixListener;
 use std::time::Duration;
-use toolcrib::envelope::{Failure, Kind, Output};
+use toolcrib::envelope::{Content, Failure, Kind, Output};
 use toolcrib_tests::{Program, TestHost, skip};
 
 async fn read(host: &TestHost, path: &str) -> Output {
@@ -55,16 +55,106 @@ async fn what_write_file_wrote_is_read_back() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn carriage_returns_are_left_away_and_said() {
-    let output = read(&holding("dos.txt", "one\r\ntwo\r\n"), "dos.txt").await;
-    assert_eq!(output.result, "one\ntwo\n");
-    assert_eq!(output.notices, ["control characters were removed from the result or made visible"]);
+    let host = TestHost::new();
+    for (content, which) in [("one\r\ntwo\r\n", "its lines"), ("one\r\ntwo\n", "some lines")] {
+        std::fs::write(host.work().join("dos.txt"), content).expect("a file");
+        let output = read(&host, "dos.txt").await;
+        assert_eq!(output.result, "one\ntwo\n");
+        let said = format!("`dos.txt` ends {which} with CRLF, which edits keep; a line break stands for it here");
+        assert_eq!(output.notices, [said]);
+    }
+}
+
+/// Nothing of a file reaches a terminal or a model as a control, and nothing of it is hidden.
+#[tokio::test(flavor = "multi_thread")]
+async fn hidden_characters_are_shown_as_their_code_points() {
+    let output = read(&holding("log", "\u{1b}[31mred\u{1b}[0m \u{1b}]0;title\u{7}text\u{0}"), "log").await;
+    assert_eq!(output.result, r"\u{1b}[31mred\u{1b}[0m \u{1b}]0;title\u{7}text\u{0}");
+    assert_eq!(output.notices, [""; 0]);
+    let output = read(&holding("a.txt", "\u{feff}user\u{200b}name \u{202e}x\rb\u{ad}c 👩\u{200d}💻"), "a.txt").await;
+    assert_eq!(output.result, "user\\u{200b}name \\u{202e}x\\u{d}b\\u{ad}c 👩\u{200d}💻");
+    assert_eq!(output.notices, [""; 0]);
+}
+
+/// A PNG of one pixel.
+const PIXEL: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x01\0\0\0\x01\x08\x06\0\0\0\x1f\x15\xc4\x89\0\0\0\rIDATx\x9cc\xf8\xcf\xc0\xf0\x1f\0\x05\0\x01\xff\x89\x99=\x1d\0\0\0\0IEND\xaeB`\x82";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_image_is_shown() {
+    // That it is all text is no matter.
+    let riff = [b"RIFF\x04\0\0\0WEBP".as_slice(), b"abc"].concat();
+    let images = [
+        ("a.png", PIXEL, "image/png"),
+        ("no name of an image", b"\xff\xd8\xff\xe0\0\x10JFIF".as_slice(), "image/jpeg"),
+        ("a.gif", b"GIF89a\x01\0\x01\0\0\0\0".as_slice(), "image/gif"),
+        ("a.webp", &riff, "image/webp"),
+    ];
+    let host = TestHost::new();
+    for (name, bytes, media_type) in images {
+        std::fs::write(host.work().join(name), bytes).expect("a file");
+        let output = read(&host, name).await;
+        assert_eq!(output.result, format!("`{name}` is an image, {media_type}, {} bytes", bytes.len()));
+        assert_eq!(output.notices, [""; 0], "{name}");
+        assert_eq!(output.content, [Content::Image(media_type.into(), bytes.into())], "{name}");
+        let other = host.failure("file_read", json!({ "path": name })).await;
+        assert!(other.message.contains("is not text: it is a"), "{}", other.message);
+        assert_eq!(other.hint.as_deref(), Some("look at it with `read_file`"));
+    }
+    let most = 1_000 << 10;
+    for (size, is_shown) in [(most, true), (most + 1, false)] {
+        let mut large = PIXEL.to_vec();
+        large.resize(size, 0);
+        std::fs::write(host.work().join("large.png"), large).expect("a file");
+        let outcome = host.call("read_file", json!({ "path": "large.png" })).await.outcome;
+        assert_eq!(outcome.is_ok(), is_shown, "{size}: {:?}", outcome.err());
+    }
+    let failure = refused(&host, "large.png").await;
+    assert_eq!(failure.kind, Kind::Limit);
+    assert_eq!(failure.message, "`large.png` is an image of 1024001 bytes, more than the 1000 KiB that are shown");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn terminal_sequences_are_left_away_and_said() {
-    let output = read(&holding("log", "\u{1b}[31mred\u{1b}[0m \u{1b}]0;title\u{7}text\u{0}"), "log").await;
-    assert_eq!(output.result, "red text␀");
-    assert_eq!(output.notices, ["control characters were removed from the result or made visible"]);
+async fn a_pdf_is_refused_with_what_reads_it() {
+    let failure = refused(&holding("a.pdf", "%PDF-1.7\n1 0 obj\n"), "a.pdf").await;
+    assert_eq!(failure.message, "`a.pdf` is not text: it is a PDF");
+    assert_eq!(failure.hint.as_deref(), Some("read its text with run_shell: `pdftotext FILE -`"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn text_in_another_encoding_is_read_by_its_name() {
+    let host = TestHost::new();
+    let utf_16: Vec<u8> =
+        format!("\u{feff}é 🙂\r\n{}end", "x".repeat(9_000)).encode_utf16().flat_map(u16::to_le_bytes).collect();
+    std::fs::write(host.work().join("a.txt"), utf_16).expect("a file");
+    let failure = refused(&host, "a.txt").await;
+    assert_eq!(failure.message, "`a.txt` is not UTF-8: its byte order mark says UTF-16LE");
+    assert_eq!(failure.hint.as_deref(), Some("set `encoding` to `utf-16le`"));
+    let read = async |arguments| host.call("read_file", arguments).await.outcome.expect("a text");
+    let output = read(json!({ "path": "a.txt", "encoding": "utf-16le" })).await;
+    let text = output.result.as_str().expect("a text");
+    assert!(text.starts_with("é 🙂\nxxx") && text.ends_with("x...[truncated]"), "{text}");
+    // It reads on where the notice says.
+    let next: u64 = output.notices[0]
+        .split("to ")
+        .nth(1)
+        .and_then(|rest| rest.split(' ').next())
+        .expect("a place")
+        .parse()
+        .expect("a number");
+    let output = read(json!({ "path": "a.txt", "encoding": "utf-16le", "offset": next })).await;
+    assert!(
+        output.result.as_str().is_some_and(|text| text.starts_with('x') && text.ends_with("xend")),
+        "{}",
+        output.result
+    );
+    std::fs::write(host.work().join("b.txt"), b"caf\xe9 cr\xe8me\n").expect("a file");
+    let failure = refused(&host, "b.txt").await;
+    assert!(failure.message.ends_with("it may be windows-1252, which is a guess"), "{}", failure.message);
+    assert!(failure.hint.is_some_and(|hint| hint.starts_with("set `encoding` to `windows-1252`; or look at it")));
+    for tool in ["read_file", "file_read"] {
+        let text = host.result(tool, json!({ "path": "b.txt", "encoding": "windows-1252" })).await;
+        assert_eq!(text, "café crème\n", "{tool}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -156,15 +246,13 @@ async fn a_directory_is_refused_with_what_lists_it() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_binary_file_is_refused_with_the_place_of_its_first_fault() {
-    let host = holding("logo.png", b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR");
-    let failure = refused(&host, "logo.png").await;
+    let host = holding("program", b"\x7fELF\x02\x01\x01\0\0\0\0\0\xff\0\0\0");
+    let failure = refused(&host, "program").await;
     assert_eq!(failure.kind, Kind::ExecutionFailed);
-    assert_eq!(failure.message, "`logo.png` is not text: byte 0 of 16 is not valid UTF-8");
+    assert_eq!(failure.message, "`program` is not text: byte 12 of 16 is not valid UTF-8");
     assert!(failure.hint.is_some_and(|hint| hint.contains("run_shell")));
-    for (name, content) in [("latin1", b"caf\xe9\n".as_slice()), ("utf16", b"\xff\xfea\0"), ("cut", b"ab\xf0\x9f")] {
-        std::fs::write(host.work().join(name), content).expect("a file");
-        assert!(refused(&host, name).await.message.contains("is not text"), "{name}");
-    }
+    std::fs::write(host.work().join("cut"), b"ab\xf0\x9f").expect("a file");
+    assert!(refused(&host, "cut").await.message.contains("is not text"));
 }
 
 #[tokio::test(flavor = "multi_thread")]

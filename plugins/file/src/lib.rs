@@ -13,6 +13,7 @@ use edit::FileEdit;
 use list::{FileList, Found};
 use read::FileRead;
 use serde::{Deserialize, Serialize};
+use toolcrib_sdk::files::LineEndings;
 use toolcrib_sdk::{Failure, Guidance, JsonSchema, Result, Tool, schemars};
 use write::FileWrite;
 
@@ -32,12 +33,22 @@ struct Input {
     content: Option<String>,
     /// For `write`: whether directories above it that are missing are made; they are unless this is false.
     create_dirs: Option<bool>,
-    /// For `edit`: the text to replace, exactly as it is in the file.
+    /// For `read`: tell the file's revision.
+    revision: Option<bool>,
+    /// For `write`: `keep` line endings and byte order mark of a file that is replaced, or write the content `as_given`.
+    line_endings: Option<LineEndings>,
+    /// For `read`, `write`, `edit`: encoding of the file, such as `utf-16le`; UTF-8 without it.
+    encoding: Option<String>,
+    /// For `edit`: the text to replace, as it was shown.
     old_string: Option<String>,
     /// For `edit`: the text that takes its place; empty to remove it.
     new_string: Option<String>,
     /// For `edit`: replace every occurrence. Else there has to be exactly one.
     replace_all: Option<bool>,
+    /// For `edit`: several replacements, made in this order. If one fails, none is made.
+    edits: Option<Vec<edit::Edit>>,
+    /// For `edit`: the file's `revision` from a read. If the file has changed since, nothing is.
+    expected_revision: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize, JsonSchema)]
@@ -47,7 +58,7 @@ enum Action {
     Read,
     /// Creates a file or replaces all of it.
     Write,
-    /// Replaces one piece of a file.
+    /// Replaces pieces of a file.
     Edit,
     /// Shows what a directory has.
     List,
@@ -67,12 +78,10 @@ impl Tool for File {
     const GUIDANCE: Guidance = Guidance {
         when_to_use: "You know a path, and want to see, replace or change what is there.",
         when_not_to_use: "To search below a directory, or to look into a binary file.",
-        disambiguation: "`file_read`, `file_write`, `file_edit` and `file_list` do the same, each by its own name. \
-            If something cannot be read, do not invent what it contains.",
+        disambiguation: "`edit` changes a piece, `write` replaces all. If something cannot be read, do not invent it.",
         examples: &[
             r#"{"action":"read","path":"src/main.rs","offset":120,"limit":40}"#,
-            r#"{"action":"edit","path":"src/main.rs","old_string":"port = 80;","new_string":"port = 8080;"}"#,
-            r#"{"action":"list","path":"src"}"#,
+            r#"{"action":"edit","path":"a.rs","old_string":"80","new_string":"81"}"#,
         ],
     };
     type Input = Input;
@@ -80,23 +89,29 @@ impl Tool for File {
 
     fn call(input: Input) -> Result<Output> {
         input.check()?;
-        let Input { action, path, offset, limit, content, create_dirs, old_string, new_string, replace_all } = input;
+        let Input { action, path, encoding, .. } = input;
         let needed = |value: Option<String>, name: &str| {
             value.ok_or_else(|| Failure::invalid(format!("`{name}` is missing for this `action`")))
         };
         match action {
             Action::Read => {
-                FileRead::call(read::Input { path: needed(path, "path")?, offset, limit }).map(Output::Text)
+                let (path, revision) = (needed(path, "path")?, input.revision.unwrap_or(false));
+                let Input { offset, limit, .. } = input;
+                FileRead::call(read::Input { path, offset, limit, encoding, revision }).map(Output::Text)
             }
             Action::Write => {
-                let (path, content) = (needed(path, "path")?, needed(content, "content")?);
-                let create_dirs = create_dirs.unwrap_or(true);
-                FileWrite::call(write::Input { path, content, create_dirs }).map(Output::Text)
+                let (path, content) = (needed(path, "path")?, needed(input.content, "content")?);
+                let create_dirs = input.create_dirs.unwrap_or(true);
+                let line_endings = input.line_endings.unwrap_or_default();
+                let input = write::Input { path, content, create_dirs, line_endings, encoding };
+                FileWrite::call(input).map(Output::Text)
             }
             Action::Edit => {
-                let (path, replace_all) = (needed(path, "path")?, replace_all.unwrap_or(false));
-                let (old_string, new_string) = (needed(old_string, "old_string")?, needed(new_string, "new_string")?);
-                FileEdit::call(edit::Input { path, old_string, new_string, replace_all }).map(Output::Text)
+                let path = needed(path, "path")?;
+                let Input { old_string, new_string, replace_all, edits, expected_revision, .. } = input;
+                let input =
+                    edit::Input { path, old_string, new_string, replace_all, edits, expected_revision, encoding };
+                FileEdit::call(input).map(Output::Text)
             }
             Action::List => FileList::call(list::Input { path }).map(Output::Listing),
         }
@@ -106,16 +121,22 @@ impl Tool for File {
 impl Input {
     /// Refuses what belongs to another action: it would be passed over in silence.
     fn check(&self) -> Result<()> {
-        let given = [
-            ("offset", self.offset.is_some(), Action::Read),
-            ("limit", self.limit.is_some(), Action::Read),
-            ("content", self.content.is_some(), Action::Write),
-            ("create_dirs", self.create_dirs.is_some(), Action::Write),
-            ("old_string", self.old_string.is_some(), Action::Edit),
-            ("new_string", self.new_string.is_some(), Action::Edit),
-            ("replace_all", self.replace_all.is_some(), Action::Edit),
+        use Action::{Edit, Read, Write};
+        let given: [(&str, bool, &[Action]); 12] = [
+            ("offset", self.offset.is_some(), &[Read]),
+            ("limit", self.limit.is_some(), &[Read]),
+            ("revision", self.revision.is_some(), &[Read]),
+            ("content", self.content.is_some(), &[Write]),
+            ("create_dirs", self.create_dirs.is_some(), &[Write]),
+            ("line_endings", self.line_endings.is_some(), &[Write]),
+            ("encoding", self.encoding.is_some(), &[Read, Write, Edit]),
+            ("old_string", self.old_string.is_some(), &[Edit]),
+            ("new_string", self.new_string.is_some(), &[Edit]),
+            ("replace_all", self.replace_all.is_some(), &[Edit]),
+            ("edits", self.edits.is_some(), &[Edit]),
+            ("expected_revision", self.expected_revision.is_some(), &[Edit]),
         ];
-        match given.into_iter().find(|(_, is_given, of)| *is_given && *of != self.action) {
+        match given.into_iter().find(|(_, is_given, of)| *is_given && !of.contains(&self.action)) {
             None => Ok(()),
             Some((name, ..)) => Err(Failure::invalid(format!("`{name}` is not for this `action`")).hint("omit it")),
         }
@@ -129,9 +150,8 @@ mod tests {
     use super::*;
 
     fn input(action: Action) -> Input {
-        let (path, offset, limit, content) = (Some("a".into()), None, None, None);
-        let (create_dirs, old_string, new_string, replace_all) = (None, None, None, None);
-        Input { action, path, offset, limit, content, create_dirs, old_string, new_string, replace_all }
+        let action = format!("{action:?}").to_lowercase();
+        serde_json::from_value(serde_json::json!({ "action": action, "path": "a" })).unwrap()
     }
 
     #[test]

@@ -23,6 +23,11 @@ pub(crate) struct Input {
     /// How many lines to show at most.
     #[schemars(range(min = 1))]
     pub(crate) limit: Option<u64>,
+    /// Encoding of the file, such as `utf-16le` or `windows-1252`; UTF-8 without it.
+    pub(crate) encoding: Option<String>,
+    /// Tell the file's revision, for `expected_revision` of `file_edit`.
+    #[serde(default)]
+    pub(crate) revision: bool,
 }
 
 impl Tool for FileRead {
@@ -31,15 +36,15 @@ impl Tool for FileRead {
     const SUMMARY: &str = "Read a text file, whole or some of its lines with their numbers.";
     const GUIDANCE: Guidance = Guidance {
         when_to_use: "You know the path and need the content, whole or by lines.",
-        when_not_to_use: "To list a directory, to change a file, or to look into a binary file.",
+        when_not_to_use: "To list a directory, or to look at an image.",
         disambiguation: "With `offset` or `limit` each line begins with its number and a tab, which are not part of the file. \
-            If it cannot be read, do not invent what it contains.",
+            Hidden characters are shown as `\\u{200b}`. If it cannot be read, do not invent what it contains.",
         examples: &[r#"{"path":"src/main.rs"}"#, r#"{"path":"src/main.rs","offset":120,"limit":40}"#],
     };
     type Input = Input;
     type Output = String;
 
-    fn call(Input { path, offset, limit }: Input) -> Result<String> {
+    fn call(Input { path, offset, limit, encoding, revision }: Input) -> Result<String> {
         if path.trim().is_empty() {
             return Err(Failure::invalid("`path` is blank"));
         }
@@ -48,22 +53,19 @@ impl Tool for FileRead {
         }
         let is_whole = offset.is_none() && limit.is_none();
         let mut lines = Lines::new(offset.unwrap_or(1), limit.unwrap_or(u64::MAX), !is_whole);
-        let mut at = 0;
-        loop {
-            let piece = files::read(&path, at, PIECE)?;
-            at += piece.text.len() as u64;
-            if !lines.take(&piece.text) || !piece.truncated {
-                break;
+        if encoding.is_some() || revision {
+            let file = files::read_encoded(&path, encoding.as_deref())?;
+            let _ = lines.take(&file.content);
+            if revision {
+                notice(format!("the `revision` of `{path}` is `{}`", file.revision));
             }
-            if at > COUNTED {
-                let message = format!("line {} of `{path}` is more than {} MiB into it", lines.from, COUNTED >> 20);
-                return Err(Failure::limit(message).hint("use run_shell with `sed -n`"));
-            }
+        } else {
+            lines.read(&path)?;
         }
         if let Some(text) = lines.remark(&path) {
             notice(text);
         }
-        Ok(lines.text)
+        files::show(&path, &lines.text)
     }
 }
 
@@ -91,6 +93,24 @@ enum Stop {
 impl Lines {
     fn new(from: u64, limit: u64, is_numbered: bool) -> Self {
         Self { from, limit, is_numbered, line: 1, is_start: true, text: String::new(), stop: None }
+    }
+
+    /// Takes pieces of a file in, until no more is needed.
+    fn read(&mut self, path: &str) -> Result<()> {
+        let mut at = 0;
+        loop {
+            let piece = files::read(path, at, PIECE)?;
+            // A byte order mark is no part of the text.
+            let text = if at == 0 { piece.text.strip_prefix('\u{feff}').unwrap_or(&piece.text) } else { &piece.text };
+            at += piece.text.len() as u64;
+            if !self.take(text) || !piece.truncated {
+                return Ok(());
+            }
+            if at > COUNTED {
+                let message = format!("line {} of `{path}` is more than {} MiB into it", self.from, COUNTED >> 20);
+                return Err(Failure::limit(message).hint("use run_shell with `sed -n`"));
+            }
+        }
     }
 
     /// Takes the next piece in; false when no more is needed.

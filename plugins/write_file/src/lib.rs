@@ -1,7 +1,8 @@
 //! `write_file`: replaces the whole content of one file.
 
 use serde::Deserialize;
-use toolcrib_sdk::{Failure, Guidance, JsonSchema, Result, Tool, files, schemars};
+use toolcrib_sdk::files::{self, LineEndings, Writing};
+use toolcrib_sdk::{Failure, Guidance, JsonSchema, Result, Tool, schemars};
 
 struct WriteFile;
 
@@ -12,6 +13,11 @@ struct Input {
     path: String,
     /// The whole new content of the file.
     content: String,
+    /// Line endings and byte order mark of a file that is replaced: `keep` them, or write the content `as_given`.
+    #[serde(default)]
+    line_endings: LineEndings,
+    /// Encoding to write in, such as `utf-16le` or `windows-1252`; UTF-8 without it.
+    encoding: Option<String>,
 }
 
 impl Tool for WriteFile {
@@ -19,7 +25,7 @@ impl Tool for WriteFile {
     const TITLE: Option<&str> = Some("Write a file");
     const SUMMARY: &str = "Create a text file, or replace all of its content.";
     const GUIDANCE: Guidance = Guidance {
-        when_to_use: "A file must contain exactly the text that you give, whether it is new or replaced as a whole.",
+        when_to_use: "A file must contain the text that you give, whether it is new or replaced as a whole.",
         when_not_to_use: "To append, or to change a few lines of a large file: what you leave out is gone.",
         disambiguation: "`read_file` shows the present content, so read a file before you replace it; `run_shell` \
             edits in place, makes directories and sets modes.",
@@ -28,12 +34,12 @@ impl Tool for WriteFile {
     type Input = Input;
     type Output = String;
 
-    fn call(Input { path, content }: Input) -> Result<String> {
+    fn call(Input { path, content, line_endings, encoding }: Input) -> Result<String> {
         if path.trim().is_empty() {
             return Err(Failure::invalid("`path` is blank"));
         }
-        let bytes = files::write(&path, content)?;
-        Ok(format!("Wrote {bytes} bytes to {path}"))
+        let how = Writing { encoding, keep: line_endings.kept(), revision: None };
+        Ok(files::write_encoded(&path, &content, &how)?.said(&path, &content))
     }
 }
 
@@ -45,7 +51,8 @@ mod tests {
 
     #[test]
     fn a_blank_path_is_refused() {
-        let input = Input { path: " \n".into(), content: String::new() };
+        let (path, line_endings) = (" \n".into(), LineEndings::Keep);
+        let input = Input { path, content: String::new(), line_endings, encoding: None };
         assert_eq!(WriteFile::call(input), Err(Failure::invalid("`path` is blank")));
     }
 }

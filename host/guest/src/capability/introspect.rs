@@ -13,12 +13,13 @@ use policy::toolset::{Context, Mount, Toolset};
 use std::path::Path;
 
 /// The documents of this program, by name: `host/docs/`, and the page for those who write plugins.
-const DOCUMENTS: [(&str, &str); 23] = [
+const DOCUMENTS: [(&str, &str); 24] = [
     ("authoring", include_str!("../../../docs/authoring.md")),
     ("browser", include_str!("../../../docs/browser.md")),
     ("cli", include_str!("../../../docs/cli.md")),
     ("confinement", include_str!("../../../docs/confinement.md")),
     ("embedding", include_str!("../../../docs/embedding.md")),
+    ("files", include_str!("../../../docs/files.md")),
     ("jobs", include_str!("../../../docs/jobs.md")),
     ("locked", include_str!("../../../docs/locked.md")),
     ("mail", include_str!("../../../docs/mail.md")),
