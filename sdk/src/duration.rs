@@ -1,6 +1,57 @@
 //! Durations as models write them: `500ms`, `30s`, `10m`, `1h`, `2d`; digits alone are seconds.
 
+use crate::{Failure, JsonSchema, Result};
+use schemars::{Schema, SchemaGenerator, json_schema};
+use std::borrow::Cow;
 use std::time::Duration;
+
+/// A time among the arguments of a tool. All tools take it in this one form.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Deserialize)]
+#[serde(untagged, expecting = "a time is whole seconds, or digits with a unit, such as 30s")]
+pub enum Span {
+    /// Seconds.
+    Seconds(u64),
+    /// Digits with a unit: `500ms`, `30s`, `10m`, `1h`.
+    Text(String),
+}
+
+/// Without words: the argument has its own.
+impl JsonSchema for Span {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "Span".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "anyOf": [{ "type": "integer", "minimum": 0 }, { "type": "string" }] })
+    }
+}
+
+impl Span {
+    /// Returns the time that the argument of this name asks for.
+    ///
+    /// # Errors
+    /// `invalid_arguments` for text that is not a time.
+    pub fn of(&self, argument: &str) -> Result<Duration> {
+        let given = self.given();
+        parse(&given).ok_or_else(|| {
+            let forms = "seconds, or digits with a unit: 500ms, 30s, 10m, 1h";
+            Failure::invalid(format!("`{argument}` `{given}` is not a valid duration; valid forms are {forms}"))
+        })
+    }
+
+    /// Returns what was given.
+    #[must_use]
+    pub fn given(&self) -> String {
+        match self {
+            Self::Seconds(seconds) => seconds.to_string(),
+            Self::Text(text) => text.clone(),
+        }
+    }
+}
 
 /// Reads `<digits><ms|s|m|h|d>`, the unit in either case.
 ///
@@ -29,6 +80,20 @@ pub(crate) fn milliseconds(duration: Duration) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_time_is_seconds_or_has_a_unit() {
+        let read = |json: &str| serde_json::from_str::<Span>(json).map_err(|error| error.to_string());
+        assert_eq!(read("2").unwrap().of("wait"), Ok(Duration::from_secs(2)));
+        assert_eq!(read("\"2\"").unwrap().of("wait"), Ok(Duration::from_secs(2)));
+        assert_eq!(read("\"250ms\"").unwrap().of("wait"), Ok(Duration::from_millis(250)));
+        assert!(read("0.5").unwrap_err().contains("such as 30s"));
+        for other in [Span::Text(String::new()), Span::Text("soon".into()), Span::Seconds(u64::MAX)] {
+            let failure = other.of("wait").unwrap_err();
+            let start = format!("`wait` `{}` is not a valid duration; valid forms are", other.given());
+            assert!(failure.message.starts_with(&start), "{}", failure.message);
+        }
+    }
 
     #[test]
     fn digits_count_a_unit_of_either_case() {

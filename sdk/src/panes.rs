@@ -4,66 +4,35 @@
 //! asks for approval and audits; it touches nothing that the agent has not made, but the pane that it was started in where the user chose
 //! that. Everything here needs `shell.pane` in the plugin's grant. Without tmux everything here is `unavailable`.
 
-use crate::duration::{self, milliseconds};
+use crate::duration::{Span, milliseconds};
 use crate::host::panes;
-use crate::{Declaration, Failure, JsonSchema, Pane, Result};
+use crate::{Declaration, Failure, Pane, Result};
 use std::time::Duration;
 
 pub use panes::{Input, Place, Screen, View};
 
-/// What a [`Delay`] asks for at most.
+/// What [`delay`] accepts at most.
 const LONGEST_DELAY: Duration = Duration::from_mins(10);
 
-/// The argument `delay` of a tool: how long to wait before a look or a key. The default is not at all.
-#[derive(Clone, Debug, PartialEq, Eq, serde::Deserialize, JsonSchema)]
-#[serde(untagged, expecting = "`delay` is whole seconds, or a duration such as 500ms")]
-pub enum Delay {
-    /// Seconds.
-    Seconds(u64),
-    /// Digits with a unit: `500ms`, `30s`, `2m`.
-    Text(String),
-}
-
-impl Default for Delay {
-    fn default() -> Self {
-        Self::Seconds(0)
-    }
-}
-
-impl Delay {
-    /// Returns what `delay` or its older form `delay_ms` asks for.
-    ///
-    /// # Errors
-    /// `invalid_arguments` for both at once, for what is not a duration, and for more than 10 minutes.
-    pub fn either(delay: Option<Self>, delay_ms: Option<u64>) -> Result<Duration> {
-        match (delay, delay_ms) {
-            (Some(_), Some(_)) => {
-                Err(Failure::invalid("`delay` and `delay_ms` were both given").hint("omit `delay_ms`"))
-            }
-            (Some(delay), None) => delay.parse(),
-            (None, delay_ms) => Self::Text(format!("{}ms", delay_ms.unwrap_or_default())).parse(),
+/// Returns what the argument `delay` of a tool asks for, or its older form `delay_ms`: how long to wait before a look or a key; without either not at
+/// all.
+///
+/// # Errors
+/// `invalid_arguments` for both at once, for what is not a duration, and for more than 10 minutes.
+pub fn delay(delay: Option<&Span>, delay_ms: Option<u64>) -> Result<Duration> {
+    let (given, delay) = match (delay, delay_ms) {
+        (Some(_), Some(_)) => {
+            return Err(Failure::invalid("`delay` and `delay_ms` were both given").hint("omit `delay_ms`"));
         }
+        (Some(delay), None) => (delay.given(), delay.of("delay")?),
+        (None, Some(ms)) => (format!("{ms}ms"), Duration::from_millis(ms)),
+        (None, None) => return Ok(Duration::ZERO),
+    };
+    if delay > LONGEST_DELAY {
+        let message = format!("`delay` `{given}` is longer than the 10 minutes that one call may wait");
+        return Err(Failure::invalid(message));
     }
-
-    /// Returns what was asked for.
-    ///
-    /// # Errors
-    /// `invalid_arguments` for what is not a duration, and for more than 10 minutes.
-    pub fn parse(self) -> Result<Duration> {
-        let given = match self {
-            Self::Seconds(seconds) => seconds.to_string(),
-            Self::Text(text) => text,
-        };
-        let forms = "seconds, or digits with a unit: 500ms, 30s, 2m";
-        let delay = duration::parse(&given).ok_or_else(|| {
-            Failure::invalid(format!("`delay` `{given}` is not a valid duration; valid forms are {forms}"))
-        })?;
-        if delay > LONGEST_DELAY {
-            let message = format!("`delay` `{given}` is longer than the 10 minutes that one call may wait");
-            return Err(Failure::invalid(message));
-        }
-        Ok(delay)
-    }
+    Ok(delay)
 }
 
 /// Waits for `delay`, then returns what the pane shows, at most the last 256 KiB.
@@ -118,23 +87,15 @@ mod tests {
     use super::*;
     use crate::Kind;
 
-    fn parse(text: &str) -> Result<Duration> {
-        Delay::Text(text.into()).parse()
-    }
-
-    #[test]
-    fn a_delay_is_seconds_or_has_a_unit() {
-        assert_eq!(Delay::default().parse(), Ok(Duration::ZERO));
-        assert_eq!(Delay::Seconds(2).parse(), Ok(Duration::from_secs(2)));
-        assert_eq!(parse("2"), Ok(Duration::from_secs(2)));
-        assert_eq!(parse("250ms"), Ok(Duration::from_millis(250)));
+    fn text(text: &str) -> Span {
+        Span::Text(text.into())
     }
 
     #[test]
     fn a_delay_of_more_than_ten_minutes_is_refused_with_the_bound() {
-        assert_eq!(parse("10m"), Ok(LONGEST_DELAY));
-        for delay in [Delay::Text("600001ms".into()), Delay::Text("1h".into()), Delay::Seconds(601)] {
-            let failure = delay.parse().unwrap_err();
+        assert_eq!(delay(Some(&text("10m")), None), Ok(LONGEST_DELAY));
+        for longer in [text("600001ms"), text("1h"), Span::Seconds(601)] {
+            let failure = delay(Some(&longer), None).unwrap_err();
             assert_eq!(failure.kind, Kind::INVALID_ARGUMENTS);
             assert!(failure.message.contains("10 minutes"), "{}", failure.message);
         }
@@ -142,20 +103,11 @@ mod tests {
 
     #[test]
     fn milliseconds_are_an_older_form_and_stand_alone() {
-        assert_eq!(Delay::either(None, None), Ok(Duration::ZERO));
-        assert_eq!(Delay::either(None, Some(250)), Ok(Duration::from_millis(250)));
-        assert_eq!(Delay::either(Some(Delay::Seconds(2)), None), Ok(Duration::from_secs(2)));
-        for refused in [Delay::either(Some(Delay::default()), Some(0)), Delay::either(None, Some(600_001))] {
+        assert_eq!(delay(None, None), Ok(Duration::ZERO));
+        assert_eq!(delay(None, Some(250)), Ok(Duration::from_millis(250)));
+        assert_eq!(delay(Some(&Span::Seconds(2)), None), Ok(Duration::from_secs(2)));
+        for refused in [delay(Some(&Span::Seconds(0)), Some(0)), delay(None, Some(600_001))] {
             assert_eq!(refused.unwrap_err().kind, Kind::INVALID_ARGUMENTS);
-        }
-    }
-
-    #[test]
-    fn what_is_no_delay_is_named_with_the_forms_that_work() {
-        for delay in [Delay::Text(String::new()), Delay::Text("soon".into()), Delay::Seconds(u64::MAX)] {
-            let failure = delay.parse().unwrap_err();
-            assert_eq!(failure.kind, Kind::INVALID_ARGUMENTS);
-            assert!(failure.message.contains("500ms, 30s, 2m"), "{}", failure.message);
         }
     }
 }

@@ -120,7 +120,7 @@ async fn what_is_not_public_is_reached_by_no_way() {
             assert!(told.contains("is not public"), "{path}: {told}");
         }
         rig.go(&site.url("/every")).await;
-        rig.output("browser_wait", json!({ "text": "all ended", "seconds": 20 })).await.expect("an end");
+        rig.output("browser_wait", json!({ "text": "all ended", "timeout": "20s" })).await.expect("an end");
         let there = rig.go(&site.url("/ways")).await;
         let told = format!("{:?}", there.notices);
         assert!(told.contains("is not public"), "{told}");

@@ -55,7 +55,7 @@ async fn nobody_speaks_quic() {
         // What is offered once is taken the next time.
         for _ in 0..3 {
             rig.go(&url).await;
-            rig.output("browser_wait", json!({ "text": "ended: none, none", "seconds": 20 })).await.expect("an end");
+            rig.output("browser_wait", json!({ "text": "ended: none, none", "timeout": "20s" })).await.expect("an end");
         }
         assert!(quic.recv_from(&mut [0; 2048]).is_err(), "a packet came");
     })
@@ -77,7 +77,7 @@ async fn names_that_are_not_let_through_are_asked_of_nobody() {
         let _site = town.open("shop.example.com", &[("/", page)]);
         let rig = town.around(rig).set("plugin.browser.browser.hosts=[\"shop.example.com\"]");
         let there = rig.go(&town.url("shop.example.com")).await;
-        let waited = rig.output("browser_wait", json!({ "text": "all ended", "seconds": 20 })).await.expect("an end");
+        let waited = rig.output("browser_wait", json!({ "text": "all ended", "timeout": "20s" })).await.expect("an end");
         tokio::time::sleep(Duration::from_secs(1)).await;
         let told = format!("{:?} {:?}", there.notices, waited.notices);
         assert!(told.contains("browser.hosts"), "{told}");

@@ -155,7 +155,7 @@ async fn a_tab_that_a_page_opens_is_there() {
         assert!(clicked.notices.iter().any(|notice| notice.contains("opened the tab t2")), "{clicked:?}");
         assert_eq!(clicked.result["tab"], "t1", "{clicked:?}");
         // It is there before its page is.
-        let shows = json!({ "tab": "t2", "text": "here", "seconds": 30 });
+        let shows = json!({ "tab": "t2", "text": "here", "timeout": "30s" });
         rig.output("browser_wait", shows).await.expect("the page that was opened");
         let chosen = rig.output("browser_tab_select", json!({ "tab": "t2" })).await.expect("a tab");
         assert_eq!(chosen.result["title"], "Own", "{chosen:?}");

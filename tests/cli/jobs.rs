@@ -103,7 +103,7 @@ fn jobs_that_wait_when_the_host_is_killed_run_once_when_it_starts_again() {
     client.kill();
     let mut client = door(&program, "10");
     for id in &ids {
-        let end = client.result("job_wait", json!({ "job_id": id, "timeout_ms": 20_000 }));
+        let end = client.result("job_wait", json!({ "job_id": id, "timeout": "20s" }));
         assert_eq!(end["state"], "done", "{end}");
     }
     assert_eq!(client.result("job_status", json!({ "job_id": first }))["state"], "orphaned");

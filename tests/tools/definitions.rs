@@ -85,7 +85,7 @@ fn the_tools_their_arguments_and_capabilities() {
     insta::assert_snapshot!(lines.join("\n"), @"
     capture-pane(delay?, delay_ms?, end?, escape_non_printable?, include_alternate_screen?, include_escape_sequences?, join_wrapped_lines?, pane?, preserve_trailing_spaces?, session?, start?, target?) needs [panes]
     fetch_url(as?, offset?, url) needs [http]
-    read_file(offset?, path) needs [files]
+    read_file(encoding?, offset?, path) needs [files]
     run_shell(command, mutation, pane?, privesc, risk, session?, wait?, why) needs [shell]
     send-keys(delay?, delay_ms?, enter?, keys?, literal_text?, mutation, pane?, privesc, risk, session?, target?, why) needs [panes]
     time(format?) needs []
@@ -94,7 +94,7 @@ fn the_tools_their_arguments_and_capabilities() {
     tmux-kill-pane(mutation, pane, privesc, risk, session?, why) needs [pane-sessions]
     tmux-kill-session(mutation, privesc, risk, session, why) needs [pane-sessions]
     web_search(query) needs [http]
-    write_file(content, path) needs [files]
+    write_file(content, encoding?, line_endings?, path) needs [files]
     ");
 }
 
@@ -194,6 +194,61 @@ fn every_example_is_a_call_that_the_tool_takes() {
             assert!(faults.is_empty(), "{} does not take {example}: {faults:?}", tool["name"]);
         }
     }
+}
+
+/// Arguments whose names are the words of others; their form is that of all, but where a number is not seconds.
+const TIMES_OF_OTHERS: [(&str, &str, &str); 6] = [
+    ("capture-pane", "delay_ms", "an older form of `delay` that agents of panes know; milliseconds"),
+    ("send-keys", "delay_ms", "an older form of `delay` that agents of panes know; milliseconds"),
+    ("cron", "interval_secs", "Spacebot's name"),
+    ("cron", "timeout_secs", "Spacebot's name"),
+    ("exec", "timeout_seconds", "Spacebot's name"),
+    ("shell", "timeout_seconds", "Spacebot's name"),
+];
+/// Names of times that a model gives.
+const TIMES: [&str; 3] = ["delay", "timeout", "wait"];
+
+/// The types that a schema accepts, sorted.
+fn types(schema: &Value) -> BTreeSet<&str> {
+    let own = match &schema["type"] {
+        Value::Array(types) => types.iter().filter_map(Value::as_str).collect(),
+        name => name.as_str().into_iter().collect::<BTreeSet<_>>(),
+    };
+    own.into_iter().chain(schema["anyOf"].as_array().into_iter().flatten().flat_map(types)).collect()
+}
+
+/// Seconds, or text such as `30s`, whatever the tool.
+#[test]
+fn every_time_among_the_arguments_has_one_form() {
+    let (mut seen, mut of_others) = (0, Vec::new());
+    for Builtin { definitions, .. } in BUILTINS {
+        let said: Value = serde_json::from_str(definitions).expect("what a plugin says of its tools");
+        for tool in said["tools"].as_array().expect("tools") {
+            let properties = tool["input_schema"]["properties"].as_object().into_iter().flatten();
+            for (argument, schema) in properties {
+                let has_unit = argument.split('_').any(|part| ["ms", "secs", "seconds", "minutes"].contains(&part));
+                if !has_unit && !TIMES.contains(&argument.as_str()) {
+                    continue;
+                }
+                seen += 1;
+                let name = text(tool, "name");
+                let place = format!("`{argument}` of {name}");
+                let other =
+                    TIMES_OF_OTHERS.iter().find(|(tool, other, _)| (*tool, *other) == (name, argument.as_str()));
+                assert_eq!(other.is_some(), has_unit, "{place}: a time says no unit in its name");
+                of_others.extend(other.map(|(tool, argument, _)| (*tool, *argument)));
+                let mut types = types(schema);
+                types.retain(|name| !["null", "boolean"].contains(name));
+                let is_in_ms = argument.ends_with("_ms");
+                let expected =
+                    if is_in_ms { BTreeSet::from(["integer"]) } else { BTreeSet::from(["integer", "string"]) };
+                assert_eq!(types, expected, "{place}: use `duration::Span`");
+            }
+        }
+    }
+    of_others.sort_unstable();
+    assert_eq!(of_others, TIMES_OF_OTHERS.map(|(tool, argument, _)| (tool, argument)));
+    assert!(seen > of_others.len(), "{seen}");
 }
 
 #[test]

@@ -72,7 +72,7 @@ impl Caller {
     }
 
     async fn wait(&self, id: &str) -> Value {
-        self.result("job_wait", json!({ "job_id": id, "timeout_ms": 60_000 })).await
+        self.result("job_wait", json!({ "job_id": id, "timeout": "60s" })).await
     }
 
     async fn until(&self, id: &str, state: &str) -> Value {
@@ -166,7 +166,7 @@ async fn what_cannot_be_submitted_or_looked_for_is_refused_with_what_can() {
         assert_eq!(refused.kind, Kind::InvalidArguments, "{wrong}: {refused:?}");
         assert!(refused.message.contains(what), "{wrong}: {refused:?}");
     }
-    let refused = caller.failure("job_submit", json!({ "bin": "cat", "stdin": "x", "timeout_ms": 86_400_001 })).await;
+    let refused = caller.failure("job_submit", json!({ "bin": "cat", "stdin": "x", "timeout": "86400001ms" })).await;
     assert_eq!((refused.kind, refused.message.contains("limit: 24h")), (Kind::Limit, true), "{refused:?}");
     assert_eq!(caller.result("job_list", json!({ "all_sessions": true })).await["jobs"], json!([]));
 }
@@ -179,10 +179,10 @@ async fn a_wait_ends_with_its_time_and_takes_its_own_job_with_it_when_it_is_canc
     let (caller, other) = (Caller::of(&host), Caller::of(&host));
     let id = caller.sleeper(&unique_seconds()).await;
     let begun = Instant::now();
-    let waited = caller.call("job_wait", json!({ "job_id": id, "timeout_ms": 1000 })).await.outcome.expect("a result");
+    let waited = caller.call("job_wait", json!({ "job_id": id, "timeout": 1 })).await.outcome.expect("a result");
     assert!((1000..30_000).contains(&begun.elapsed().as_millis()), "{:?}", begun.elapsed());
     assert_eq!(waited.result["state"], "running");
-    assert_eq!(waited.notices, ["the job is still running after 1000 ms"]);
+    assert_eq!(waited.notices, ["the job is still running after 1s"]);
     let cancelled = async |who: &Caller, tool: &str| {
         let cancel = CancellationToken::new();
         let stop = async {
@@ -190,7 +190,7 @@ async fn a_wait_ends_with_its_time_and_takes_its_own_job_with_it_when_it_is_canc
             tokio::time::sleep(Duration::from_secs(2)).await;
             cancel.cancel();
         };
-        let arguments = json!({ "job_id": id, "timeout_ms": 60_000 });
+        let arguments = json!({ "job_id": id, "timeout": "60s" });
         let (envelope, ()) = tokio::join!(who.call_until(tool, arguments, cancel.clone()), stop);
         assert_eq!(envelope.outcome.map_err(|failure| failure.kind).map(|output| output.result), Err(Kind::Cancelled));
         who.status(&id).await["state"].clone()
@@ -631,7 +631,7 @@ async fn a_job_that_takes_too_long_is_ended() {
     let caller = Caller::of(&host);
     let seconds = unique_seconds();
     let script = format!("echo begun; sleep {seconds}");
-    let id = caller.submit(json!({ "bin": "sh", "args": ["-c", script], "timeout_ms": 5000 })).await;
+    let id = caller.submit(json!({ "bin": "sh", "args": ["-c", script], "timeout": "5s" })).await;
     let end = caller.wait(&id).await;
     assert_eq!((&end["state"], &end["stdout"]), (&json!("error"), &json!("begun\n")), "{end}");
     assert_eq!(end["cause"], "it took more than 5000 ms");

@@ -4,11 +4,13 @@ use crate::shown::Shown;
 use serde::Deserialize;
 use std::time::Duration;
 use toolcrib_sdk::browser::{self, Destination};
+use toolcrib_sdk::duration::Span;
 use toolcrib_sdk::{Failure, Guidance, JsonSchema, Result, Tool, schemars};
 
-/// How long `browser_wait` waits: where it is not told, and at most.
-const SECONDS: u32 = 10;
-const MOST_SECONDS: u32 = 30;
+/// How long `browser_wait` waits: where it is not told, at least, and at most.
+const USUAL: Duration = Duration::from_secs(10);
+const LEAST: Duration = Duration::from_secs(1);
+const MOST: Duration = Duration::from_secs(30);
 
 pub(crate) struct BrowserNavigate;
 
@@ -71,9 +73,8 @@ pub(crate) struct WaitInput {
     pub(crate) text: String,
     /// Whether to wait until the text is gone.
     pub(crate) gone: Option<bool>,
-    /// How long to wait at most; without it 10.
-    #[schemars(range(min = 1, max = 30))]
-    pub(crate) seconds: Option<u32>,
+    /// How long to wait at most: 1 to 30 seconds, or such as `5s`; without it 10.
+    pub(crate) timeout: Option<Span>,
     /// Id of the tab; without it the active one.
     pub(crate) tab: Option<String>,
 }
@@ -86,20 +87,19 @@ impl Tool for BrowserWait {
         when_to_use: "The page works on something after a click: it loads, saves or searches.",
         when_not_to_use: "After `browser_navigate`, which waits until the page is loaded.",
         disambiguation: "If it does not happen in time, the call fails as `timed_out`.",
-        examples: &[r#"{"text":"Order confirmed"}"#, r#"{"text":"Loading","gone":true,"seconds":30}"#],
+        examples: &[r#"{"text":"Order confirmed"}"#, r#"{"text":"Loading","gone":true,"timeout":"30s"}"#],
     };
     type Input = WaitInput;
     type Output = Shown;
 
-    fn call(WaitInput { text, gone, seconds, tab }: WaitInput) -> Result<Shown> {
+    fn call(WaitInput { text, gone, timeout, tab }: WaitInput) -> Result<Shown> {
         if text.trim().is_empty() {
             return Err(Failure::invalid("`text` is blank").hint("give a text that the page is to show"));
         }
-        let seconds = seconds.unwrap_or(SECONDS);
-        if !(1..=MOST_SECONDS).contains(&seconds) {
-            return Err(Failure::invalid(format!("`seconds` is {seconds}; use 1 to {MOST_SECONDS}")));
+        let time = timeout.as_ref().map_or(Ok(USUAL), |timeout| timeout.of("timeout"))?;
+        if !(LEAST..=MOST).contains(&time) {
+            return Err(Failure::invalid(format!("`timeout` is {time:?}; use 1s to 30s")));
         }
-        let time = Duration::from_secs(seconds.into());
         browser::wait(tab.as_deref(), &text, gone.unwrap_or(false), time).map(Shown::of)
     }
 }
@@ -142,7 +142,7 @@ mod tests {
         for (arguments, called) in [
             (json!({ "text": "Paid" }), json!({ "text": "Paid", "gone": false, "ms": 10_000 })),
             (
-                json!({ "text": "Wait", "gone": true, "seconds": 30, "tab": "t2" }),
+                json!({ "text": "Wait", "gone": true, "timeout": "30s", "tab": "t2" }),
                 json!({ "text": "Wait", "gone": true, "ms": 30_000, "tab": "t2" }),
             ),
         ] {
@@ -159,13 +159,10 @@ mod tests {
 
     #[test]
     fn a_wait_has_one_second_to_thirty() {
-        for seconds in [0, 31] {
-            let host = Host::new();
-            let failure = host.call::<BrowserWait>(json!({ "text": "a", "seconds": seconds })).unwrap_err();
+        for time in [json!(0), json!(31), json!("999ms"), json!("1m")] {
+            let failure = Host::new().call::<BrowserWait>(json!({ "text": "a", "timeout": time })).unwrap_err();
             assert_eq!(failure.kind, Kind::INVALID_ARGUMENTS);
-            let input = WaitInput { text: "a".into(), gone: None, seconds: Some(seconds), tab: None };
-            let failure = BrowserWait::call(input).err().unwrap();
-            assert!(failure.message.ends_with("; use 1 to 30"), "{}", failure.message);
+            assert!(failure.message.ends_with("; use 1s to 30s"), "{}", failure.message);
         }
     }
 }

@@ -14,6 +14,7 @@ use crate::tabs::{
     TabOpenInput, TabSelectInput, Tabs,
 };
 use serde::{Deserialize, Serialize};
+use toolcrib_sdk::duration::Span;
 use toolcrib_sdk::{Failure, Guidance, JsonSchema, Result, Tool, schemars};
 
 pub(crate) struct Browser;
@@ -105,9 +106,8 @@ pub(crate) struct Input {
     prompt_text: Option<String>,
     /// For `wait`: whether to wait until the text is gone.
     gone: Option<bool>,
-    /// For `wait`: how long at most; without it 10.
-    #[schemars(range(min = 1, max = 30))]
-    seconds: Option<u32>,
+    /// For `wait`: how long at most, 1 to 30 seconds or such as `5s`; without it 10.
+    timeout: Option<Span>,
     /// For `snapshot`: show only lines with this text.
     find: Option<String>,
     /// For `snapshot`: show only what is new or different.
@@ -172,8 +172,8 @@ impl Tool for Browser {
             }
             Action::Act => act(input, element, tab).map(Output::Shown),
             Action::Wait => {
-                let (text, gone, seconds) = (needed(input.text, "text")?, input.gone, input.seconds);
-                BrowserWait::call(WaitInput { text, gone, seconds, tab }).map(Output::Shown)
+                let (text, gone, timeout) = (needed(input.text, "text")?, input.gone, input.timeout);
+                BrowserWait::call(WaitInput { text, gone, timeout, tab }).map(Output::Shown)
             }
             Action::Screenshot => {
                 let full_page = input.full_page;
@@ -260,7 +260,7 @@ impl Input {
             ("accept_dialogs", self.accept_dialogs.is_some(), opens_dialogs),
             ("prompt_text", self.prompt_text.is_some(), opens_dialogs),
             ("gone", self.gone.is_some(), of(&[Wait])),
-            ("seconds", self.seconds.is_some(), of(&[Wait])),
+            ("timeout", self.timeout.is_some(), of(&[Wait])),
             ("find", self.find.is_some(), looks),
             ("changes_only", self.changes_only.is_some(), looks),
             ("max_chars", self.max_chars.is_some(), looks),
@@ -313,7 +313,7 @@ mod tests {
             (json!({ "action": "navigate", "to": "reload" }), "browser.go", json!({ "to": "reload" })),
             (json!({ "action": "focus", "tab": "t2" }), "browser.activate", json!({ "tab": "t2" })),
             (
-                json!({ "action": "wait", "text": "Paid", "gone": true, "seconds": 5 }),
+                json!({ "action": "wait", "text": "Paid", "gone": true, "timeout": "5s" }),
                 "browser.wait",
                 json!({ "text": "Paid", "gone": true, "ms": 5_000 }),
             ),

@@ -1,7 +1,8 @@
 //! `capture-pane`: returns what a terminal pane shows, the last of it when that is much.
 
 use serde::Deserialize;
-use toolcrib_sdk::panes::{self, Delay, Screen, View};
+use toolcrib_sdk::duration::Span;
+use toolcrib_sdk::panes::{self, Screen, View};
 use toolcrib_sdk::{Guidance, JsonSchema, Pane, Result, Tool, notice, schemars};
 
 const TAIL_CHARS: usize = 8_000;
@@ -36,8 +37,8 @@ struct Input {
     /// Show the screen that a full-screen program has covered, instead of the program's own.
     #[serde(default)]
     include_alternate_screen: bool,
-    /// How long to wait before looking, at most 10 minutes; absent: not at all.
-    delay: Option<Delay>,
+    /// How long to wait before looking, seconds or such as `500ms`, at most 10 minutes; absent: not at all.
+    delay: Option<Span>,
     /// Older form of `delay`, in milliseconds.
     delay_ms: Option<u64>,
 }
@@ -62,7 +63,7 @@ impl Tool for CapturePane {
     type Output = String;
 
     fn call(input: Input) -> Result<String> {
-        let delay = Delay::either(input.delay.clone(), input.delay_ms)?;
+        let delay = panes::delay(input.delay.as_ref(), input.delay_ms)?;
         let (pane, view) = request(input);
         let Screen { text, notices, unchanged_ms } = panes::capture(&pane, &view, delay)?;
         notices.into_iter().for_each(notice);
@@ -138,7 +139,7 @@ mod tests {
             "include_alternate_screen": true, "delay": "250ms"
         }"#;
         let input = input(arguments).unwrap();
-        assert_eq!(input.delay, Some(Delay::Text("250ms".into())));
+        assert_eq!(input.delay, Some(Span::Text("250ms".into())));
         let pane = Pane { session: Some("build".into()), pane: Some("server".into()), target: Some("%3".into()) };
         let view = View {
             start: Some("-200".into()),
@@ -160,7 +161,7 @@ mod tests {
 
     #[test]
     fn a_delay_may_be_a_number_and_has_a_bound() {
-        assert_eq!(input(r#"{"delay": 2}"#).unwrap().delay, Some(Delay::Seconds(2)));
+        assert_eq!(input(r#"{"delay": 2}"#).unwrap().delay, Some(Span::Seconds(2)));
         for arguments in [r#"{"delay": "11m"}"#, r#"{"delay_ms": 660000}"#] {
             let failure = CapturePane::call(input(arguments).unwrap()).unwrap_err();
             assert_eq!(failure.kind, Kind::INVALID_ARGUMENTS);

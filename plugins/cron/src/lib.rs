@@ -3,13 +3,14 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::time::Duration;
+use toolcrib_sdk::duration::Span;
 use toolcrib_sdk::schedules::{self, Came, Last, Plan, Schedule, State};
 use toolcrib_sdk::{Failure, Guidance, JsonSchema, Result, Tool, notice, schemars};
 
 toolcrib_sdk::export!(Cron);
 
 /// How often something is done where nothing is said of when.
-const INTERVAL_SECS: u64 = 3600;
+const INTERVAL: Duration = Duration::from_hours(1);
 
 struct Cron;
 
@@ -46,8 +47,8 @@ struct Input {
     arguments: Option<Map<String, Value>>,
     /// When, in five fields: minute, hour, day of the month, month, day of the week (0 and 7 are Sunday).
     cron_expr: Option<String>,
-    /// Instead of `cron_expr`: how often, 60 or more. Without either: 3600.
-    interval_secs: Option<u64>,
+    /// Instead of `cron_expr`: how often: seconds, or such as `10m`. Without either: an hour.
+    interval_secs: Option<Span>,
     /// The time zone, such as `Europe/Berlin`; without it that of this machine.
     zone: Option<String>,
     /// Only from this hour of the day on; with `active_end_hour`.
@@ -58,8 +59,8 @@ struct Input {
     active_end_hour: Option<u8>,
     /// For `delete`: which schedule.
     delete_id: Option<String>,
-    /// How long it may take each time; without it 600.
-    timeout_secs: Option<u64>,
+    /// How long it may take each time: seconds, or such as `10m`, which it is without this.
+    timeout_secs: Option<Span>,
     /// Whether it ends with the first time.
     #[serde(default)]
     run_once: bool,
@@ -229,7 +230,8 @@ fn create(input: Input) -> Result<Schedule> {
     };
     plan = match (input.cron_expr, input.interval_secs) {
         (Some(expression), None) => plan.cron(&expression),
-        (None, seconds) => plan.every(Duration::from_secs(seconds.unwrap_or(INTERVAL_SECS))),
+        (None, None) => plan.every(INTERVAL),
+        (None, Some(interval)) => plan.every(interval.of("interval_secs")?),
         (Some(_), Some(_)) => {
             return Err(Failure::invalid("both `cron_expr` and `interval_secs` are given").hint("give one of them"));
         }
@@ -245,8 +247,8 @@ fn create(input: Input) -> Result<Schedule> {
     if let Some(zone) = &input.zone {
         plan = plan.zone(zone);
     }
-    if let Some(seconds) = input.timeout_secs {
-        plan = plan.at_most(Duration::from_secs(seconds));
+    if let Some(timeout) = input.timeout_secs {
+        plan = plan.at_most(timeout.of("timeout_secs")?);
     }
     if input.run_once {
         plan = plan.once();

@@ -8,6 +8,7 @@ mod streams;
 use common::{Variable, declaration, time};
 use serde::Deserialize;
 use streams::{HEAD_AND_TAIL, Output};
+use toolcrib_sdk::duration::Span;
 use toolcrib_sdk::exec::{Finished, Program};
 use toolcrib_sdk::{Failure, Guidance, JsonSchema, Result, Tool, schemars};
 
@@ -28,8 +29,8 @@ struct Input {
     env: Vec<Variable>,
     /// Text for its standard input, which then ends. Without it there is none.
     stdin: Option<String>,
-    /// How long to wait: 1 to 300 seconds, 60 without it. Then it is ended with all that it started.
-    timeout_seconds: Option<u64>,
+    /// How long to wait: 1 to 300 seconds or such as `2m`, 60 without it. Then it is ended with all that it started.
+    timeout_seconds: Option<Span>,
     /// What it is for, in a sentence: a person who is asked about it reads this.
     why: Option<String>,
 }
@@ -58,7 +59,7 @@ impl Tool for Exec {
         }
         let (head, tail) = HEAD_AND_TAIL;
         let mut started = Program::new(&program, &declaration(why)).args(args);
-        started = started.at_most(time(timeout_seconds)).head_and_tail(head, tail);
+        started = started.at_most(time(timeout_seconds.as_ref())?).head_and_tail(head, tail);
         if let Some(directory) = &working_dir {
             started = started.directory(directory);
         }

@@ -7,19 +7,20 @@ use serde_json::{Map, Value, json};
 use shown::{Row, Status, row, status};
 use std::collections::BTreeMap;
 use std::time::Duration;
+use toolcrib_sdk::duration::Span;
 use toolcrib_sdk::jobs::{self, Query, State, Submission};
 use toolcrib_sdk::{Failure, Guidance, JsonSchema, Result, Tool, notice, schemars};
 
 toolcrib_sdk::export!(JobSubmit, JobStatus, JobWait, JobWatch, JobList, JobCancel);
 
 /// How long `job_wait` and `job_watch` wait where they are not told.
-const WAIT_MS: u64 = 30_000;
+const WAIT: Duration = Duration::from_secs(30);
 /// Bytes of each stream that `job_watch` returns at once.
 const WATCHED: u32 = 16 << 10;
 
-/// Without a number.
-fn wait_ms() -> u64 {
-    WAIT_MS
+/// How long to wait.
+fn time(timeout: Option<&Span>) -> Result<Duration> {
+    timeout.map_or(Ok(WAIT), |timeout| timeout.of("timeout"))
 }
 
 struct JobSubmit;
@@ -39,8 +40,8 @@ struct SubmitInput {
     /// What to find it by: at most 16 names with values.
     #[serde(default)]
     labels: BTreeMap<String, String>,
-    /// How long it may take once it runs; without it 10 minutes.
-    timeout_ms: Option<u64>,
+    /// How long it may take once it runs: seconds, or such as `1h`; without it 10 minutes.
+    timeout: Option<Span>,
     /// Any text. A second submission with the same one within a day returns the job of the first.
     token: Option<String>,
     /// Whether it goes on when this session is closed.
@@ -67,14 +68,14 @@ impl Tool for JobSubmit {
             A person may be asked now; nobody is asked while it runs. An exit code other than 0 is a result: its state is `done`.",
         examples: &[
             r#"{"bin":"jq","args":[".name"],"stdin":"{\"name\":\"a\"}"}"#,
-            r#"{"bin":"run_shell","arguments":{"command":"make all","risk":"low","mutation":true,"privesc":false,"why":"build it","wait":"1h"},"timeout_ms":3600000}"#,
+            r#"{"bin":"run_shell","arguments":{"command":"make all","risk":"low","mutation":true,"privesc":false,"why":"build it","wait":"1h"},"timeout":"1h"}"#,
         ],
     };
     type Input = SubmitInput;
     type Output = Submitted;
 
     fn call(input: SubmitInput) -> Result<Submitted> {
-        let SubmitInput { bin, args, stdin, arguments, labels, timeout_ms, token, outlive_session, may_repeat } = input;
+        let SubmitInput { bin, args, stdin, arguments, labels, timeout, token, outlive_session, may_repeat } = input;
         let arguments = match arguments {
             Some(_) if !args.is_empty() || stdin.is_some() => {
                 return Err(Failure::invalid("both `arguments` and `args` or `stdin` are given")
@@ -96,8 +97,8 @@ impl Tool for JobSubmit {
         for (name, value) in &labels {
             submission = submission.label(name, value);
         }
-        if let Some(ms) = timeout_ms {
-            submission = submission.at_most(Duration::from_millis(ms));
+        if let Some(timeout) = timeout {
+            submission = submission.at_most(timeout.of("timeout")?);
         }
         if let Some(token) = &token {
             submission = submission.token(token);
@@ -145,9 +146,8 @@ impl Tool for JobStatus {
 struct WaitInput {
     /// What `job_submit` returned.
     job_id: String,
-    /// How long to wait at most.
-    #[serde(default = "wait_ms")]
-    timeout_ms: u64,
+    /// How long to wait at most: seconds, or such as `10m`; without it 30 seconds.
+    timeout: Option<Span>,
 }
 
 struct JobWait;
@@ -162,16 +162,17 @@ impl Tool for JobWait {
         when_not_to_use: "To see what it prints meanwhile: use `job_watch`.",
         disambiguation: "A job that still runs when the time is over goes on: `state` says so. If this call is interrupted, a job of this \
             session is cancelled; `job_watch` never does that.",
-        examples: &[r#"{"job_id":"0123456789abcdef0123456789abcdef","timeout_ms":600000}"#],
+        examples: &[r#"{"job_id":"0123456789abcdef0123456789abcdef","timeout":"10m"}"#],
     };
     type Input = WaitInput;
     type Output = Status;
 
-    fn call(WaitInput { job_id, timeout_ms }: WaitInput) -> Result<Status> {
-        let job = jobs::wait(&job_id, Duration::from_millis(timeout_ms), true, shown::HEAD)?;
+    fn call(WaitInput { job_id, timeout }: WaitInput) -> Result<Status> {
+        let time = time(timeout.as_ref())?;
+        let job = jobs::wait(&job_id, time, true, shown::HEAD)?;
         match job.state {
-            State::Pending => notice(format!("the job still waits after {timeout_ms} ms")),
-            State::Running => notice(format!("the job is still running after {timeout_ms} ms")),
+            State::Pending => notice(format!("the job still waits after {time:?}")),
+            State::Running => notice(format!("the job is still running after {time:?}")),
             State::Done | State::Error | State::Cancelled | State::Orphaned => {}
         }
         status(job)
@@ -185,9 +186,8 @@ struct WatchInput {
     job_id: String,
     /// `next` of the answer before; without it from the beginning on.
     since: Option<String>,
-    /// How long to wait at most where there is nothing new.
-    #[serde(default = "wait_ms")]
-    timeout_ms: u64,
+    /// How long to wait at most where there is nothing new: seconds, or such as `10m`; without it 30 seconds.
+    timeout: Option<Span>,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -221,7 +221,7 @@ impl Tool for JobWatch {
     type Input = WatchInput;
     type Output = Watched;
 
-    fn call(WatchInput { job_id, since, timeout_ms }: WatchInput) -> Result<Watched> {
+    fn call(WatchInput { job_id, since, timeout }: WatchInput) -> Result<Watched> {
         let (stdout, stderr) = match &since {
             None => (0, 0),
             Some(since) => starts(since).ok_or_else(|| {
@@ -229,7 +229,7 @@ impl Tool for JobWatch {
                     .hint("give it as it was returned, such as `4096:0`, or omit `since`")
             })?,
         };
-        let job = jobs::follow(&job_id, stdout, stderr, WATCHED, Duration::from_millis(timeout_ms))?;
+        let job = jobs::follow(&job_id, stdout, stderr, WATCHED, time(timeout.as_ref())?)?;
         let (out, err) = (job.stdout.end, job.stderr.end);
         let has_all = shown::is_end(job.state) && out >= job.stdout.total && err >= job.stderr.total;
         Ok(Watched {

@@ -3,7 +3,8 @@
 //! Shapes arguments and result; the host judges what is typed, asks for approval and knows the names of keys.
 
 use serde::{Deserialize, Serialize};
-use toolcrib_sdk::panes::{self, Delay, Place};
+use toolcrib_sdk::duration::Span;
+use toolcrib_sdk::panes::{self, Place};
 use toolcrib_sdk::{Declaration, Failure, Guidance, JsonSchema, Pane, Result, Tool, notice, schemars};
 
 struct SendKeys;
@@ -25,8 +26,8 @@ struct Input {
     session: Option<String>,
     /// Pane of that session; absent: the shared one.
     pane: Option<String>,
-    /// How long to wait before the first key, at most 10 minutes; absent: not at all.
-    delay: Option<Delay>,
+    /// How long to wait before the first key, seconds or such as `500ms`, at most 10 minutes; absent: not at all.
+    delay: Option<Span>,
     /// Older form of `delay`, in milliseconds.
     delay_ms: Option<u64>,
     #[serde(flatten)]
@@ -60,7 +61,7 @@ impl Tool for SendKeys {
 
     fn call(input: Input) -> Result<Output> {
         let Input { literal_text, keys, enter, target, session, pane, delay, delay_ms, declaration } = input;
-        let delay = Delay::either(delay, delay_ms)?;
+        let delay = panes::delay(delay.as_ref(), delay_ms)?;
         let typed = typed(literal_text, keys, enter)?;
         let pane = Pane::named(session, pane, target).unwrap_or_default();
         let Place { session, pane, id, notices, .. } = panes::send(&pane, &typed, delay, &declaration)?;

@@ -2,11 +2,13 @@
 
 use serde::Deserialize;
 use std::time::Duration;
-use toolcrib_sdk::{Declaration, JsonSchema, Risk, notice, schemars};
+use toolcrib_sdk::duration::Span;
+use toolcrib_sdk::{Declaration, JsonSchema, Result, Risk, notice, schemars};
 
-/// The longest time, and the usual one, in seconds.
-const MOST_SECONDS: u64 = 300;
-const SECONDS: u64 = 60;
+/// The shortest time, the longest, and the usual one.
+const LEAST: Duration = Duration::from_secs(1);
+const MOST: Duration = Duration::from_secs(300);
+const USUAL: Duration = Duration::from_secs(60);
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -16,13 +18,13 @@ pub(crate) struct Variable {
 }
 
 /// How long to wait.
-pub(crate) fn time(seconds: Option<u64>) -> Duration {
-    let wanted = seconds.unwrap_or(SECONDS);
-    let given = wanted.clamp(1, MOST_SECONDS);
+pub(crate) fn time(timeout: Option<&Span>) -> Result<Duration> {
+    let wanted = timeout.map_or(Ok(USUAL), |timeout| timeout.of("timeout_seconds"))?;
+    let given = wanted.clamp(LEAST, MOST);
     if given != wanted {
-        notice(format!("`timeout_seconds` is 1 to {MOST_SECONDS}: {given} was used"));
+        notice(format!("`timeout_seconds` is 1 to {}: {} was used", MOST.as_secs(), given.as_secs()));
     }
-    Duration::from_secs(given)
+    Ok(given)
 }
 
 /// What is declared of a command whose arguments declare nothing.
@@ -37,8 +39,11 @@ mod tests {
 
     #[test]
     fn times_are_within_five_minutes() {
-        let seconds = |wanted| time(wanted).as_secs();
-        assert_eq!([None, Some(0), Some(7), Some(300), Some(1_000_000_000)].map(seconds), [60, 1, 7, 300, 300]);
+        let seconds = |wanted: u64| time(Some(&Span::Seconds(wanted))).map(|time| time.as_secs());
+        assert_eq!([0, 7, 300, 1_000_000_000].map(seconds), [1, 7, 300, 300].map(Ok));
+        assert_eq!(time(None), Ok(USUAL));
+        assert_eq!(time(Some(&Span::Text("2m".into()))), Ok(Duration::from_mins(2)));
+        assert!(time(Some(&Span::Text("soon".into()))).is_err());
     }
 
     #[test]

@@ -6,6 +6,7 @@ mod streams;
 use common::{Variable, declaration, time};
 use serde::Deserialize;
 use streams::{HEAD_AND_TAIL, Output};
+use toolcrib_sdk::duration::Span;
 use toolcrib_sdk::shell::{Command, Outcome, Wait};
 use toolcrib_sdk::{Failure, Guidance, JsonSchema, Result, Tool, schemars};
 
@@ -21,8 +22,8 @@ struct Input {
     /// Environment variables to set for it.
     #[serde(default)]
     env: Vec<Variable>,
-    /// How long to wait: 1 to 300 seconds, 60 without it. Then it is ended with all that it started.
-    timeout_seconds: Option<u64>,
+    /// How long to wait: 1 to 300 seconds or such as `2m`, 60 without it. Then it is ended with all that it started.
+    timeout_seconds: Option<Span>,
     /// What it is for, in a sentence: a person who is asked about it reads this.
     why: Option<String>,
 }
@@ -50,7 +51,7 @@ impl Tool for Shell {
             return Err(Failure::invalid("`command` is blank"));
         }
         let (head, tail) = HEAD_AND_TAIL;
-        let wait = Wait::AtMost(time(timeout_seconds));
+        let wait = Wait::AtMost(time(timeout_seconds.as_ref())?);
         let mut command = Command::new(&command, &declaration(why)).own_process().wait(wait).head(head).tail(tail);
         if let Some(directory) = &working_dir {
             command = command.directory(directory);
