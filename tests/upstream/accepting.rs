@@ -6,7 +6,7 @@ use std::net::TcpListener;
 use std::time::{Duration, Instant};
 use toolcrib::config::UpstreamSection;
 use toolcrib::envelope::Kind;
-use toolcrib::upstream::Accepted;
+use toolcrib::upstream::{Accepted, Look};
 use toolcrib_tests::processes::running;
 use toolcrib_tests::write_program;
 use upstream::differences;
@@ -132,7 +132,7 @@ async fn of_a_list_that_makes_no_sense_the_rest_is_offered() {
     let look = look(&host, &section("hostile", &[])).await.expect("what makes sense");
     let names: Vec<&str> = look.accepted.tools.keys().map(String::as_str).collect();
     assert!(names.contains(&"jotter__add") && names.contains(&"jotter__old"), "{names:?}");
-    assert!(names.iter().all(|name| name.len() <= 64 && !name.contains(['.', '/'])), "{names:?}");
+    assert!(names.iter().all(|name| name.len() <= 48 && !name.contains(['.', '/'])), "{names:?}");
     let unfit: Vec<&str> = look.unfit.iter().map(|(name, _)| name.as_str()).collect();
     for name in ["no_schema", "wide", "deep", "elsewhere"] {
         assert!(unfit.contains(&name), "{name}: {unfit:?}");
@@ -159,6 +159,20 @@ async fn of_a_list_that_makes_no_sense_the_rest_is_offered() {
     let old = offered.tools.iter().find(|tool| tool.name() == "jotter__old").expect("it is offered");
     assert!(old.validate(json!({ "pair": ["x", 1] })).is_ok());
     assert!(old.validate(json!({ "pair": [1, "x"] })).is_err());
+}
+
+/// Clients put `mcp__toolcrib__` before each name, and model APIs take 64 characters.
+#[tokio::test]
+async fn names_are_as_long_as_the_settings_say_and_stay_as_they_were_accepted() {
+    let own = section("hostile", &[]);
+    let longest = |look: &Look| look.accepted.tools.keys().map(String::len).max();
+    let wide = host().set("limits.upstream_name_chars=64");
+    assert_eq!(longest(&look(&wide, &own).await.expect("its tools")), Some(64));
+    let usual = host();
+    let seen = look(&usual, &own).await.expect("its tools");
+    assert_eq!(longest(&seen), Some(48));
+    let host = accepting(usual, &own, &["confirm=none"]).await.set("limits.upstream_name_chars=32");
+    assert_eq!(offered(&host).await, seen.accepted.tools.keys().cloned().collect::<Vec<_>>());
 }
 
 /// Case 14.

@@ -135,7 +135,7 @@ async fn arguments_are_in_the_headers_that_the_schema_names() {
         );
         assert_eq!(header(&sent, "x-other"), None);
     }
-    let said = host.call(&offered_as(NAME, "grüße an"), json!({ "text": "Ann" })).await.outcome.expect("its text");
+    let said = host.call(&offered_as(NAME, "grüße an", 48), json!({ "text": "Ann" })).await.outcome.expect("its text");
     assert_eq!(said.result, "Ann");
     let sent = server.calls("grüße an").remove(0);
     assert_eq!(header(&sent, "mcp-name"), Some("=?base64?Z3LDvMOfZSBhbg==?="));
@@ -154,7 +154,7 @@ async fn tools_with_headers_that_cannot_be_are_left_out_and_the_others_are_offer
     let server = Jotter::start("newer headers bad-headers");
     let look = look(&host(), &of(&server)).await.expect("the others");
     let names: Vec<&str> = look.accepted.tools.keys().map(String::as_str).collect();
-    let odd = offered_as(NAME, "grüße an");
+    let odd = offered_as(NAME, "grüße an", 48);
     assert_eq!(names, ["jotter__add", "jotter__echo", odd.as_str(), "jotter__read_note", "jotter__route"]);
     let told = format!("{:?} {:?}", look.unfit, look.notices);
     for name in ["empty", "object", "array", "number", "twice", "blank", "colon", "letter", "line", "kind", "place"] {

@@ -83,6 +83,9 @@ pub struct Limits {
     /// Nesting of a schema; `serde_json` accepts none above 128.
     #[serde(deserialize_with = "between::<1, 128, _>")]
     pub schema_depth: u64,
+    /// Characters of the name under which a tool of a server of others is offered; model APIs take 64.
+    #[serde(deserialize_with = "between::<32, 64, _>")]
+    pub upstream_name_chars: u64,
     /// Calls at one time.
     #[serde(deserialize_with = "between::<1, 10_000, _>")]
     pub concurrent_calls: u64,

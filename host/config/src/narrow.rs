@@ -201,6 +201,7 @@ const SHARED: &[Row] = &[
     ("limits.description_bytes", Min, AtStart),
     ("limits.schema_kib", Min, AtStart),
     ("limits.schema_depth", Min, AtStart),
+    ("limits.upstream_name_chars", Min, AtStart),
     ("limits.concurrent_calls", Min, AtStart),
     ("limits.calls_per_minute", Min, AtStart),
     ("limits.kept_stream_mib", Min, AtStart),

@@ -29,8 +29,7 @@ const DESCRIPTION_BYTES: u64 = 8 << 10;
 const MOST_DIFFERENCES: usize = 8;
 /// Characters of a text that a difference shows.
 const SHOWN: usize = 160;
-/// Characters of a tool's name, of which what is too long is cut, and ends with a mark of the whole.
-const NAME_CHARS: usize = 64;
+/// Characters of the mark of the whole with which a name ends that was too long.
 const MARK_CHARS: usize = 8;
 
 /// What was accepted of a server.
@@ -186,8 +185,9 @@ impl Accepted {
     /// # Errors
     ///
     /// When a file of its command line cannot be read.
-    pub(super) fn of(name: &str, section: &UpstreamSection, said: &Offered) -> io::Result<Self> {
-        let tools = said.listed.tools.iter().map(|(offered, tool)| (offered_as(name, offered), tool.clone()));
+    pub(super) fn of(name: &str, section: &UpstreamSection, said: &Offered, limits: &Limits) -> io::Result<Self> {
+        let most = usize::try_from(limits.upstream_name_chars).unwrap_or(usize::MAX);
+        let tools = said.listed.tools.iter().map(|(offered, tool)| (offered_as(name, offered, most), tool.clone()));
         Ok(Self {
             protocol: said.protocol.clone(),
             server: said.server.clone(),
@@ -318,18 +318,21 @@ fn file_name(name: &str) -> String {
     format!("{name}.json")
 }
 
-/// The name under which a tool is offered: that of its server before its own, in the letters that names have.
+/// The name under which a tool is offered: that of its server before its own, in the letters that names have, and in so many characters.
 #[must_use]
-pub fn offered_as(server: &str, tool: &str) -> String {
+pub fn offered_as(server: &str, tool: &str, most: usize) -> String {
     let whole = format!("{server}{BETWEEN}{tool}");
-    if is_name(&whole) {
+    if is_name(&whole) && whole.len() <= most {
         return whole;
     }
-    let letters: String =
-        whole.chars().map(|char| if is_name(char.encode_utf8(&mut [0; 4])) { char } else { '_' }).collect();
+    let fit = |char: char| if is_name(char.encode_utf8(&mut [0; 4])) { char } else { '_' };
+    let tool: String = tool.chars().map(fit).collect();
+    let room = most.saturating_sub(MARK_CHARS + 1);
+    // A long name of a server leaves half of the room to what tells its tools apart.
+    let for_server = room.saturating_sub(BETWEEN.len() + tool.len().min(room / 2));
+    let begin = server.chars().map(fit).take(for_server).chain(BETWEEN.chars()).chain(tool.chars()).take(room);
     let mark = hex::encode(Sha256::digest(&whole));
-    let begin: String = letters.chars().take(NAME_CHARS - MARK_CHARS - 1).collect();
-    format!("{begin}_{}", &mark[..MARK_CHARS])
+    format!("{}_{}", begin.collect::<String>(), &mark[..MARK_CHARS])
 }
 
 /// Where two things that were said differ, each as a path with what was there and what is, for people.
@@ -387,12 +390,30 @@ mod tests {
 
     #[test]
     fn names_are_those_that_model_apis_take_and_stay_apart() {
-        assert_eq!(offered_as("github", "search_issues"), "github__search_issues");
-        assert_eq!(offered_as("x", "a-b"), "x__a-b");
-        let names = ["a.b", "a/b", "a b", &"n".repeat(100), &"n".repeat(101), "ä"].map(|tool| offered_as("x", tool));
+        assert_eq!(offered_as("github", "search_issues", 48), "github__search_issues");
+        assert_eq!(offered_as("x", "a-b", 48), "x__a-b");
+        let names =
+            ["a.b", "a/b", "a b", &"n".repeat(100), &"n".repeat(101), "ä"].map(|tool| offered_as("x", tool, 48));
         assert!(names.iter().all(|name| is_name(name)), "{names:?}");
         let apart: std::collections::BTreeSet<_> = names.iter().collect();
         assert_eq!(apart.len(), names.len());
+    }
+
+    #[test]
+    fn names_leave_room_for_what_clients_put_before_them() {
+        let server = "s".repeat(48);
+        let tools: Vec<String> = (0..50).map(|number| format!("search_all_the_open_issues_{number}")).collect();
+        for most in [32, 48, 64] {
+            let names: BTreeSet<String> = tools.iter().map(|tool| offered_as(&server, tool, most)).collect();
+            assert_eq!(names.len(), tools.len(), "{names:?}");
+            for name in &names {
+                assert!(is_name(name) && name.len() <= most, "{name}");
+                assert!(name.starts_with("ss") && name.contains("__search_al"), "{name}");
+            }
+        }
+        assert_eq!("mcp__toolcrib__".len() + offered_as(&server, &tools[0], 48).len(), 63);
+        // Rules and conversations name it, so it stays.
+        assert_eq!(offered_as(&server, "look", 48), "sssssssssssssssssssssssssssssssss__look_41519b51");
     }
 
     #[test]

@@ -188,9 +188,9 @@ impl Upstreams {
             let Greeted { wire: _wire, said, refused, .. } = self.greeted(&start, false, &Via { grant, scope }).await?;
             let unavailable =
                 |error: &dyn std::fmt::Display| Failure::new(Kind::Unavailable, format!("`{name}`: {error}"));
-            let (whose, what) = (name.to_owned(), section.clone());
+            let (whose, what, limits) = (name.to_owned(), section.clone(), scope.limits.clone());
             let accepted = tokio::task::spawn_blocking(move || {
-                Accepted::of(&whose, &what, &said).map(|all| (all, said.listed.notices))
+                Accepted::of(&whose, &what, &said, &limits).map(|all| (all, said.listed.notices))
             });
             let accepted = accepted.await.map_err(|error| Failure::new(Kind::Internal, error.to_string()))?;
             let (mut accepted, notices) = accepted.map_err(|error| unavailable(&error))?;

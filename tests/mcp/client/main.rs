@@ -112,7 +112,7 @@ fn wanted() -> Result<Option<Vec<Call>>, Box<dyn Error>> {
         let call = |wanted: Wanted| {
             // A host refuses a null that the schema does not allow; leaving it out says the same.
             let arguments = wanted.arguments.into_iter().filter(|(_, value)| !value.is_null()).collect();
-            (offered_as(NAME, &wanted.name), arguments)
+            (offered_as(NAME, &wanted.name, 48), arguments)
         };
         calls.into_iter().map(call).collect()
     });
@@ -131,7 +131,7 @@ fn each(accepted: &Accepted) -> Vec<Call> {
 fn reads(result: &Value) -> Vec<Call> {
     let listed = result["resources"].as_array().into_iter().flatten();
     let read = |resource: &Value| {
-        (offered_as(NAME, "read_resource"), Map::from_iter([("uri".to_owned(), resource["uri"].clone())]))
+        (offered_as(NAME, "read_resource", 48), Map::from_iter([("uri".to_owned(), resource["uri"].clone())]))
     };
     listed.map(read).collect()
 }
