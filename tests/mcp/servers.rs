@@ -220,9 +220,9 @@ impl Home {
         for tool in foreign.into_iter().filter(|tool| !of_us(tool)) {
             let definition = &accepted[tool["name"].as_str().expect("a name")]["definition"];
             assert_eq!(tool["description"], definition["description"]);
-            for schema in ["inputSchema", "outputSchema"] {
-                assert_eq!(fields(&tool[schema]), fields(&definition[schema]), "{schema} of {}", tool["name"]);
-            }
+            assert_eq!(fields(&tool["inputSchema"]), fields(&definition["inputSchema"]), "of {}", tool["name"]);
+            // What does not fit it is handed on all the same, and clients would throw that away.
+            assert!(tool["outputSchema"].is_null(), "of {}", tool["name"]);
         }
     }
 }

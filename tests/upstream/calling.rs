@@ -65,6 +65,24 @@ async fn arguments_are_held_against_the_schema_before_a_server_sees_them() {
 }
 
 #[tokio::test]
+async fn a_result_that_is_not_as_promised_is_a_result_with_a_notice() {
+    let of_text = "`jotter__add` returned a result that does not fit its own schema: \"done\" is not of type \"object\"; it is handed on as it is";
+    let of_sum = "`jotter__add` returned a result that does not fit its own schema: `sum`: \"many\" is not of type \"integer\"; it is handed on as it is";
+    for (mode, result, notice) in [("text-only", json!("done"), of_text), ("misfit", json!({ "sum": "many" }), of_sum)]
+    {
+        let host = behaving(mode, &[]).await;
+        let output = call(&host, "add", json!({ "a": 1, "b": 2 })).await.expect("its work is done");
+        assert_eq!((output.result, output.notices), (result, vec![notice.to_owned()]), "{mode}");
+    }
+    // All that is structured is a result, whatever there is beside it.
+    for mode in ["bare", "bare-null"] {
+        let host = behaving(mode, &[]).await;
+        let output = call(&host, "add", json!({ "a": 1, "b": 2 })).await.expect("its work is done");
+        assert_eq!((output.result, output.notices), (json!({ "sum": 3 }), Vec::new()), "{mode}");
+    }
+}
+
+#[tokio::test]
 async fn an_error_of_a_tool_is_a_failure_in_its_words() {
     let host = behaving("fails", &[]).await;
     let failure = echoed(&host, "x").await.expect_err("it fails");

@@ -83,6 +83,16 @@ def tools():
         add,
         tool("read_note", "Reads a note.", annotations={"readOnlyHint": True}),
     ]
+    if MODE == "composed":
+        one = {"type": "object", "properties": {"id": {"type": "string"}, "name": {"type": "string"}}}
+        kinds = [
+            {"properties": {"kind": {"const": kind}, kind: {"type": "string"}}, "required": ["kind", kind]}
+            for kind in ("path", "url")
+        ]
+        return plain + [
+            {"name": "look_up", "description": "By one of two.", "inputSchema": {**one, "anyOf": [{"required": ["id"]}, {"required": ["name"]}]}},
+            {"name": "open", "description": "One of two kinds.", "inputSchema": {"type": "object", "oneOf": kinds}},
+        ]
     if MODE == "library-twins":
         return [tool("prompt_greet", "A tool."), tool("read_resource", "A tool."), tool("prompt:weather", "A tool.")]
     if MODE == "new":
@@ -245,6 +255,14 @@ def called(request):
     if name == "read_note" and HAS_MORE:
         link = {"type": "resource_link", "uri": "note://of-answer", "name": "of an answer"}
         return answer(request, {"content": [link]})
+    if name in ("look_up", "open"):
+        return answer(request, text(json.dumps(given)))
+    if name == "add" and MODE == "text-only":
+        return answer(request, text("done"))
+    if name == "add" and MODE == "misfit":
+        return answer(request, {**text("done"), "structuredContent": {"sum": "many"}})
+    if name == "add" and MODE in ("bare", "bare-null"):
+        return answer(request, {"content": [] if MODE == "bare" else None, "structuredContent": {"sum": 3}})
     if name == "echo":
         answer(request, text(given.get("text", "")))
     elif name == "add":

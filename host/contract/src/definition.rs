@@ -222,16 +222,29 @@ impl Tool {
     }
 
     /// Checks a result against the schema that the plugin promised.
+    ///
+    /// # Errors
+    ///
+    /// `execution_failed`, with what does not fit.
     pub fn check_result(&self, result: &Value) -> Result<(), Failure> {
-        let Some(schema) = &self.definition.output_schema else { return Ok(()) };
+        match self.misfit(result)? {
+            None => Ok(()),
+            Some(misfit) => Err(Failure::failed(misfit).hint("this is a fault of the plugin")),
+        }
+    }
+
+    /// What of a result does not fit the schema that was promised; none where there is no such thing.
+    ///
+    /// # Errors
+    ///
+    /// `limit`, where the result is too large to be checked.
+    pub fn misfit(&self, result: &Value) -> Result<Option<String>, Failure> {
+        let Some(schema) = &self.definition.output_schema else { return Ok(None) };
         let faults = self.output.faults(schema, result)?;
-        let Some(fault) = faults.first() else { return Ok(()) };
-        Err(Failure::failed(format!(
-            "`{}` returned a result that does not fit its own schema: {}",
-            self.definition.name,
-            describe(fault, schema)
-        ))
-        .hint("this is a fault of the plugin"))
+        let name = &self.definition.name;
+        Ok(faults.first().map(|fault| {
+            format!("`{name}` returned a result that does not fit its own schema: {}", describe(fault, schema))
+        }))
     }
 }
 

@@ -46,6 +46,8 @@ pub struct Offer<'t> {
     pub description: &'t str,
     /// What it can do.
     pub effects: Effects,
+    /// Its results fit the schema of its result: one that does not is never handed on.
+    pub keeps_its_word: bool,
 }
 
 /// What a tool can do, as its imports and grants have it; what a plugin says of itself does not count.
@@ -70,7 +72,9 @@ impl<'t> Offer<'t> {
     #[must_use]
     pub fn new(tool: &'t Tool, grants: &Grants) -> Self {
         let effects = Effects::of(tool.plugin(), grants);
-        Self { definition: tool.definition(), description: tool.description(), effects }
+        // Of a server of others a result is handed on as it is, and clients throw away what does not fit a schema that was told.
+        let keeps_its_word = !tool.plugin().id.is_upstream();
+        Self { definition: tool.definition(), description: tool.description(), effects, keeps_its_word }
     }
 }
 
@@ -200,7 +204,8 @@ impl Writer {
     }
 
     fn output(&mut self, offer: &Offer<'_>) -> Option<Value> {
-        let schema = offer.definition.output_schema.as_ref().filter(|_| self.shape.has_output_schema())?;
+        let is_told = self.shape.has_output_schema() && offer.keeps_its_word;
+        let schema = offer.definition.output_schema.as_ref().filter(|_| is_told)?;
         let Portable { schema, notes, .. } = portable(schema);
         let name = &offer.definition.name;
         if schema["type"] != "object" {

@@ -25,8 +25,9 @@ const INPUT_REQUIRED: &str = "input_required";
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Said<'s> {
-    #[serde(borrow, default)]
-    content: Vec<&'s RawValue>,
+    /// Null of a server that has nothing to say beside what is structured.
+    #[serde(borrow)]
+    content: Option<Vec<&'s RawValue>>,
     #[serde(borrow)]
     structured_content: Option<&'s RawValue>,
     #[serde(default)]
@@ -97,7 +98,7 @@ pub(super) async fn output(
 
 async fn of_tool(server: &str, said: Said<'_>, scope: &Arc<Scope>, named: &Mutex<Named>) -> Result<Output, Failure> {
     let (mut texts, mut content, mut notices) = (Vec::new(), Vec::new(), Vec::new());
-    for block in said.content {
+    for block in said.content.unwrap_or_default() {
         match serde_json::from_str::<Block>(block.get()) {
             Ok(Block::Text { text }) => texts.push(text),
             Ok(Block::Image { data, mime_type }) => match BASE64.decode(data) {

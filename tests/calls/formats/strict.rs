@@ -55,10 +55,13 @@ fn definition(name: &str, input_schema: Value) -> Definition {
     Definition { name: name.into(), title, summary, guidance, usage, input_schema, output_schema, events }
 }
 
-fn define(format: Format, strictness: Strictness, tools: &[Definition]) -> Result<Definitions, Failure> {
+fn offer(definition: &Definition) -> Offer<'_> {
     let effects = Effects { writes: false, reaches_out: false };
-    let offers = tools.iter().map(|definition| Offer { definition, description: &definition.summary, effects });
-    format.definitions(offers.collect(), strictness)
+    Offer { definition, description: &definition.summary, effects, keeps_its_word: true }
+}
+
+fn define(format: Format, strictness: Strictness, tools: &[Definition]) -> Result<Definitions, Failure> {
+    format.definitions(tools.iter().map(offer).collect(), strictness)
 }
 
 fn listed(definitions: &Definitions) -> &Value {

@@ -127,8 +127,11 @@ impl Code {
             // Which program it is, its grant says.
             Self::Program(guest) => sandbox.instantiate(guest, grants, own).await?.call(PROGRAM, arguments).await?,
             Self::Upstream(remote) => {
-                let output = remote.call(name, arguments, &grants, scope).await?;
-                return tool.check_result(&output.result).map(|()| output);
+                let mut output = remote.call(name, arguments, &grants, scope).await?;
+                // It has done its work, and whoever takes that for a failure does it again.
+                let misfit = tool.misfit(&output.result).unwrap_or_else(|failure| Some(failure.message));
+                output.notices.extend(misfit.map(|misfit| format!("{misfit}; it is handed on as it is")));
+                return Ok(output);
             }
         };
         match answered {
