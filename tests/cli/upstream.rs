@@ -76,6 +76,32 @@ fn hidden_characters_are_seen_and_unfit_tools_are_named() {
     assert!(!shown.contains(['\u{1b}', '\u{202e}', '\u{200b}']), "{shown}");
 }
 
+/// Clients are not told of these as their server says it.
+#[test]
+fn tools_whose_arguments_are_put_together_are_named() {
+    let program = Program::new().without_settings();
+    let shown = stdout(&add(&program, "jotter", &[], &["composed"]));
+    for text in [
+        "\njotter__look_up {\"id\"?: string, \"name\"?: string}\n",
+        "  its arguments are listed without `anyOf` at the top; calls are held to the whole schema\n",
+        "\njotter__open {\"kind\": \"path\" | \"url\", \"path\"?: string, \"url\"?: string}\n",
+        "  its arguments are listed without `oneOf` at the top; calls are held to the whole schema\n",
+    ] {
+        assert!(shown.contains(text), "{text:?} is not in:\n{shown}");
+    }
+    assert_eq!(shown.matches("its arguments are listed without").count(), 2, "{shown}");
+    let json: serde_json::Value =
+        serde_json::from_str(&stdout(&add(&program, "jotter", &["--json"], &["composed"]))).unwrap();
+    let folded = |name: &str| {
+        let tools = json["tools"].as_array().expect("tools");
+        tools.iter().find(|tool| tool["name"] == name).expect("a tool")["folded"].clone()
+    };
+    assert_eq!(
+        (folded("jotter__echo"), folded("jotter__look_up")),
+        (serde_json::json!([]), serde_json::json!(["anyOf"]))
+    );
+}
+
 #[test]
 fn a_yes_makes_its_tools_callable() {
     let program = Program::new().without_settings();

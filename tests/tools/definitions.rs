@@ -7,6 +7,7 @@ use std::sync::Arc;
 use toolcrib::call::Arguments;
 use toolcrib::config::Config;
 use toolcrib::envelope::Kind;
+use toolcrib::tools::definition::composition;
 use toolcrib::tools::provider::Component;
 use toolcrib_builtins::{BUILTINS, Builtin, SOURCES};
 use toolcrib_tests::{Program, TestHost, plugin_source};
@@ -295,6 +296,18 @@ fn every_definition_fits_the_limits() {
         for key in ["inputSchema", "outputSchema"] {
             assert!(tool[key].to_string().len() as u64 <= limits.schema_kib << 10, "{key} of {name}");
             assert!(depth(&tool[key]) <= limits.schema_depth, "{key} of {name}");
+        }
+    }
+}
+
+/// Clients leave out a tool whose arguments are put together at the top, and model APIs refuse the request that has it.
+#[test]
+fn the_arguments_of_built_in_tools_are_plain_at_the_top() {
+    for Builtin { name, definitions, .. } in BUILTINS {
+        let said: Value = serde_json::from_str(definitions).expect("JSON");
+        for tool in said["tools"].as_array().expect("tools") {
+            assert_eq!(composition(&tool["input_schema"]), Vec::<&str>::new(), "{name}: {}", tool["name"]);
+            assert!(tool["input_schema"]["$ref"].is_null(), "{name}: {}", tool["name"]);
         }
     }
 }

@@ -10,6 +10,7 @@ use toolcrib::call::Request;
 use toolcrib::config::{UpstreamConfirm, UpstreamSection};
 use toolcrib::envelope::{Content, Kind};
 use toolcrib::event::Event;
+use toolcrib::formats::{Format, Strictness};
 use toolcrib::upstream::Accepted;
 use toolcrib_tests::{TestHost, is_long};
 
@@ -79,6 +80,51 @@ async fn a_result_that_is_not_as_promised_is_a_result_with_a_notice() {
         let host = behaving(mode, &[]).await;
         let output = call(&host, "add", json!({ "a": 1, "b": 2 })).await.expect("its work is done");
         assert_eq!((output.result, output.notices), (json!({ "sum": 3 }), Vec::new()), "{mode}");
+    }
+}
+
+#[tokio::test]
+async fn a_schema_that_is_put_together_is_listed_plainly_and_holds_as_it_is() {
+    let host = accepting(host(), &section("composed", &[]), &["confirm=none"]).await;
+    let (made, context) = host.parts();
+    let tools = made.offered(context).await.tools;
+    let offers =
+        || tools.iter().filter(|tool| tool.name().starts_with("jotter__")).map(|tool| made.offer(tool, context));
+    for format in Format::ALL {
+        let definitions = format.definitions(offers().collect(), Strictness::Off).expect("a list");
+        let listed = definitions.json.expect("some tools").to_string();
+        assert!(!listed.contains("\"oneOf\"") && !listed.contains("\"anyOf\""), "{}: {listed}", format.name());
+        let told = "`jotter__look_up`: `anyOf` at the top are folded into its properties";
+        assert!(definitions.report.iter().any(|line| line == told), "{:?}", definitions.report);
+    }
+    let listed =
+        Format::Mcp.definitions(offers().collect(), Strictness::Off).expect("a list").json.expect("some tools");
+    let schema = |name: &str| {
+        let tool = listed["tools"].as_array().into_iter().flatten().find(|tool| tool["name"] == name);
+        tool.expect("it is listed")["inputSchema"].clone()
+    };
+    assert_eq!(
+        schema("jotter__look_up"),
+        json!({ "type": "object", "properties": { "id": { "type": "string" }, "name": { "type": "string" } } })
+    );
+    assert_eq!(
+        schema("jotter__open"),
+        json!({
+            "type": "object",
+            "properties": { "kind": { "enum": ["path", "url"] }, "path": { "type": "string" }, "url": { "type": "string" } },
+            "required": ["kind"],
+        })
+    );
+    // Nobody else would check it.
+    let failure = call(&host, "look_up", json!({})).await.expect_err("none of the two");
+    assert_eq!(failure.message, "arguments of `jotter__look_up`: needs `id`, or `name`");
+    let takes = "`jotter__look_up` takes {\"id\"?: string, \"name\"?: string}";
+    assert_eq!(failure.hint.as_deref(), Some(takes));
+    let failure = call(&host, "open", json!({ "kind": "path", "url": "x" })).await.expect_err("the other one's");
+    assert_eq!(failure.kind, Kind::InvalidArguments);
+    for (tool, arguments) in [("look_up", json!({ "name": "x" })), ("open", json!({ "kind": "url", "url": "x" }))] {
+        let output = call(&host, tool, arguments.clone()).await.expect("what it was given");
+        assert_eq!(output.result, arguments.to_string().replace(':', ": ").replace(',', ", "));
     }
 }
 

@@ -2,6 +2,7 @@
 //!
 //! Texts are sanitised and bounded here, once; schemas in `schema.rs`.
 
+use crate::folded::{choices, folded};
 use crate::manifest::Manifest;
 use crate::schema::{Admitted, resolve};
 use base::envelope::Failure;
@@ -14,6 +15,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::fmt::Write;
 use std::sync::Arc;
+
+pub use crate::folded::composition;
 
 /// Counts the versions of what is checked of a definition, here and in `schema.rs`: what was checked by another is checked anew.
 pub const CHECKS: u32 = 3;
@@ -297,6 +300,12 @@ fn describe(fault: &ValidationError<'_>, schema: &Value) -> String {
             let named: Vec<String> = unexpected.iter().map(|name| misspelt(name, at)).collect();
             format!("unknown argument {}", named.join(", "))
         }
+        ValidationErrorKind::AnyOf { .. } | ValidationErrorKind::OneOfNotValid { .. }
+            if place.is_empty() && lacks_each(fault.instance(), schema) =>
+        {
+            let sets: Vec<String> = choices(schema).iter().map(|names| ticked(names).join(" and ")).collect();
+            format!("needs {}", sets.join(", or "))
+        }
         ValidationErrorKind::AnyOf { .. } | ValidationErrorKind::OneOfNotValid { .. } => {
             let wanted = fault.schema_path().as_str().rsplit_once('/').and_then(|(above, _)| schema.pointer(above));
             wanted.map_or_else(
@@ -322,6 +331,17 @@ fn describe(fault: &ValidationError<'_>, schema: &Value) -> String {
     if place.is_empty() { text } else { format!("`{}`: {text}", sanitize::line(&place)) }
 }
 
+fn ticked(names: &[&str]) -> Vec<String> {
+    names.iter().map(|name| format!("`{name}`")).collect()
+}
+
+/// Whether of each set of arguments that would do there is one missing.
+fn lacks_each(given: &Value, schema: &Value) -> bool {
+    let sets = choices(schema);
+    let lacks = |names: &Vec<&str>| names.iter().any(|name| given.get(*name).is_none());
+    !sets.is_empty() && sets.iter().all(lacks)
+}
+
 /// A name that the schema does not have, with the one that was probably meant.
 fn misspelt(name: &str, schema: &Value) -> String {
     let known = schema["properties"].as_object().into_iter().flatten().map(|(known, _)| known);
@@ -334,6 +354,7 @@ fn misspelt(name: &str, schema: &Value) -> String {
 
 /// The arguments of a schema in one line: ``{"path": string, "offset"?: integer}``.
 pub fn signature(schema: &Value) -> String {
+    let schema = &*folded(schema);
     let required = schema["required"].as_array();
     let is_required = |name: &str| required.is_some_and(|names| names.iter().any(|required| required == name));
     let properties = schema["properties"].as_object().into_iter().flatten();

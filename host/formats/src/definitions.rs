@@ -7,6 +7,7 @@ use base::capability::Effect;
 use base::envelope::{Failure, Kind};
 use config::Allowlist;
 use contract::definition::{Definition, Tool};
+use contract::folded::{composition, folded};
 use contract::manifest::Manifest;
 use policy::Grants;
 use serde_json::Value;
@@ -182,7 +183,7 @@ impl Writer {
         let Portable { schema, notes, is_inlined } = portable(original);
         self.note(name, "", &notes);
         let (dialect, must_be) = match self.mode {
-            Mode::Plain => return (schema, false),
+            Mode::Plain => return (self.plain(name, &schema), false),
             Mode::WhereNothingIsLost(dialect) => (dialect, false),
             Mode::Always(dialect) => (dialect, true),
         };
@@ -200,7 +201,17 @@ impl Writer {
         }
         self.note(name, " is not strict", &strict.lost);
         self.note(name, " is not strict", &strict.impossible);
-        (schema, false)
+        (self.plain(name, &schema), false)
+    }
+
+    /// A schema as an API takes it that is not strict.
+    fn plain(&mut self, name: &str, schema: &Value) -> Value {
+        let keywords: Vec<String> = composition(schema).iter().map(|keyword| format!("`{keyword}`")).collect();
+        if !keywords.is_empty() {
+            let note = Note::new("", format!("{} at the top are folded into its properties", keywords.join(", ")));
+            self.note(name, "", &[note]);
+        }
+        folded(schema).into_owned()
     }
 
     fn output(&mut self, offer: &Offer<'_>) -> Option<Value> {

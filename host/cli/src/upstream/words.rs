@@ -6,7 +6,7 @@ use base::text::names::is_name;
 use base::text::sanitize;
 use serde_json::{Map, Value, json};
 use toolcrib::config::UpstreamSection;
-use toolcrib::tools::definition::signature;
+use toolcrib::tools::definition::{composition, signature};
 use toolcrib::upstream::{Accepted, AcceptedKind, AcceptedTool, Look};
 
 /// How far further rows of a server's text begin: behind the bar.
@@ -41,6 +41,11 @@ pub(super) fn tool(page: &mut Page, offered_as: &str, tool: &AcceptedTool, secti
         AcceptedKind::Prompt => page.add("  a prompt: people ask for it, models are not offered it").end(4),
         AcceptedKind::Resources => page.add("  reads resources of the server").end(4),
     };
+    if let Some(composed) = composed(tool) {
+        let told =
+            format!("  its arguments are listed without {composed} at the top; calls are held to the whole schema");
+        page.add(&told).end(4);
+    }
     if !section.offers(&tool.name) {
         page.add("  not offered: `tools` of its section does not name it").end(4);
     }
@@ -70,6 +75,7 @@ pub(super) fn tool_json(offered_as: &str, tool: &AcceptedTool, section: &Upstrea
         "kind": tool.kind,
         "description": text(tool, "description"),
         "arguments": arguments(tool),
+        "folded": tool.input_schema().map(|schema| composition(&schema)).unwrap_or_default(),
         "says_that_it_only_reads": tool.is_said_to_read(),
         "offered": section.offers(&tool.name),
         "definition": tool.definition,
@@ -84,6 +90,13 @@ pub(super) fn beside_json(look: &Look) -> Value {
 
 fn text<'t>(tool: &'t AcceptedTool, key: &str) -> Option<&'t str> {
     tool.definition.get(key).and_then(Value::as_str)
+}
+
+/// What of its arguments clients cannot be told as it is.
+fn composed(tool: &AcceptedTool) -> Option<String> {
+    let schema = tool.input_schema().ok()?;
+    let keywords: Vec<String> = composition(&schema).iter().map(|keyword| format!("`{keyword}`")).collect();
+    (!keywords.is_empty()).then(|| keywords.join(", "))
 }
 
 fn arguments(tool: &AcceptedTool) -> String {
