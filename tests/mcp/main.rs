@@ -19,3 +19,4 @@ mod sdk;
 mod servers;
 mod traces;
 mod workspaces;
+mod written;

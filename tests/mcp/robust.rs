@@ -148,7 +148,7 @@ fn params_of_another_shape_are_said_to_be_wrong() {
     for era in ERAS {
         let mut client = Home::new().serve(era);
         for (method, params, named) in [
-            ("tools/call", json!({ "name": "time", "arguments": "{}" }), "`arguments`"),
+            ("tools/call", json!({ "name": "time", "arguments": "now" }), "`arguments`"),
             ("tools/call", json!({ "name": "time", "arguments": [1] }), "`arguments`"),
             ("tools/call", json!({ "arguments": {} }), "`name`"),
             ("resources/read", json!({}), "`uri`"),

@@ -128,6 +128,17 @@ async fn a_schema_that_is_put_together_is_listed_plainly_and_holds_as_it_is() {
     }
 }
 
+/// Of a tool that takes what it does not name, nothing is dropped.
+#[tokio::test]
+async fn what_a_tool_may_take_goes_to_its_server_as_it_came() {
+    let host = accepting(host(), &section("composed", &[]), &["confirm=none"]).await;
+    let given = json!({ "id": "1", "toolCallId": "2", "task_progress": "3" });
+    let output = call(&host, "look_up", given.clone()).await.expect("what it was given");
+    assert_eq!(serde_json::from_str::<Value>(output.result.as_str().expect("a text")).expect("JSON"), given);
+    let sum = call(&host, "add", json!({ "a": "40", "b": "2" })).await.expect("numbers");
+    assert_eq!(sum.result, json!({ "sum": 42 }));
+}
+
 #[tokio::test]
 async fn an_error_of_a_tool_is_a_failure_in_its_words() {
     let host = behaving("fails", &[]).await;

@@ -4,7 +4,9 @@
 
 use crate::folded::{choices, folded};
 use crate::manifest::Manifest;
-use crate::schema::{Admitted, resolve};
+use crate::mended;
+use crate::request::check_depth;
+use crate::schema::Admitted;
 use base::envelope::Failure;
 use base::event_kind::is_kind;
 use base::text::sanitize;
@@ -17,6 +19,7 @@ use std::fmt::Write;
 use std::sync::Arc;
 
 pub use crate::folded::composition;
+pub use crate::mended::dropped;
 
 /// Counts the versions of what is checked of a definition, here and in `schema.rs`: what was checked by another is checked anew.
 pub const CHECKS: u32 = 3;
@@ -61,6 +64,15 @@ pub struct Guidance {
     pub disambiguation: String,
     /// Calls as a model would write them.
     pub examples: Vec<String>,
+}
+
+/// Arguments that a tool takes.
+#[derive(Debug)]
+pub struct Validated {
+    /// What it is called with, and what everything on the way decides about.
+    pub arguments: Value,
+    /// What of a call was left out, for whoever called.
+    pub notices: Vec<String>,
 }
 
 /// A tool that can be called.
@@ -201,25 +213,31 @@ impl Tool {
         &self.plugin
     }
 
-    /// Checks a call's arguments. A `null` for an optional argument counts as omitted.
+    /// Checks a call's arguments, mended where there is no doubt about what is meant. A `null` for an optional argument counts as omitted.
     ///
     /// # Errors
     ///
     /// `invalid_arguments`, with each that does not fit.
-    pub fn validate(&self, mut arguments: Value) -> Result<Value, Failure> {
-        drop_nulls(&mut arguments, &self.definition.input_schema, &self.definition.input_schema);
-        write_integers_plainly(&mut arguments);
-        let schema = &self.definition.input_schema;
+    pub fn validate(&self, mut arguments: Value) -> Result<Validated, Failure> {
+        let (name, schema) = (&self.definition.name, &self.definition.input_schema);
+        mended::settle(&mut arguments, schema);
+        // What is valid as it is means what it says.
+        if self.input.faults(schema, &arguments)?.is_empty() {
+            return Ok(Validated { arguments, notices: Vec::new() });
+        }
+        let notices = mended::drop_added(&mut arguments, name, schema);
+        mended::read_texts(&mut arguments, schema);
+        mended::settle(&mut arguments, schema);
+        check_depth(&arguments)?;
         let faults = self.input.faults(schema, &arguments)?;
         if faults.is_empty() {
-            return Ok(arguments);
+            return Ok(Validated { arguments, notices });
         }
         let mut told: Vec<String> = faults.iter().take(FAULTS_TOLD).map(|fault| describe(fault, schema)).collect();
         let more = faults.len() - told.len();
         if more > 0 {
             told.push(format!("and {more} more"));
         }
-        let name = &self.definition.name;
         Err(Failure::invalid(format!("arguments of `{name}`: {}", told.join("; ")))
             .hint(format!("`{name}` takes {}", signature(&self.definition.input_schema))))
     }
@@ -248,45 +266,6 @@ impl Tool {
         Ok(faults.first().map(|fault| {
             format!("`{name}` returned a result that does not fit its own schema: {}", describe(fault, schema))
         }))
-    }
-}
-
-/// Drops the `null` of an optional property: model APIs write it for "not given".
-fn drop_nulls(arguments: &mut Value, schema: &Value, root: &Value) {
-    let target = schema["$ref"].as_str().and_then(|reference| resolve(root, reference));
-    if let Some(target) = target {
-        return drop_nulls(arguments, target, root);
-    }
-    if let Value::Array(items) = arguments {
-        return items.iter_mut().for_each(|item| drop_nulls(item, &schema["items"], root));
-    }
-    let (Some(fields), Some(properties)) = (arguments.as_object_mut(), schema["properties"].as_object()) else {
-        return;
-    };
-    let required: Vec<&str> = schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
-    fields.retain(|name, value| {
-        let Some(property) = properties.get(name) else { return true };
-        drop_nulls(value, property, root);
-        !value.is_null() || required.contains(&name.as_str())
-    });
-}
-
-/// Writes `5.0` as `5`: to JSON Schema both are integers, to the Rust type only one may be.
-fn write_integers_plainly(value: &mut Value) {
-    /// Up to here every whole number has a float of its own.
-    const EXACT: f64 = 9_007_199_254_740_992.0;
-    match value {
-        Value::Array(items) => items.iter_mut().for_each(write_integers_plainly),
-        Value::Object(fields) => fields.values_mut().for_each(write_integers_plainly),
-        Value::Number(number) if number.is_f64() => {
-            let whole = number.as_f64().filter(|float| float.fract() == 0.0 && float.abs() <= EXACT);
-            if let Some(whole) = whole {
-                #[expect(clippy::cast_possible_truncation, reason = "whole and within the range of exact floats")]
-                let whole = whole as i64;
-                *value = whole.into();
-            }
-        }
-        _ => {}
     }
 }
 
@@ -385,23 +364,5 @@ fn kind(schema: &Value) -> String {
             kinds.iter().filter_map(Value::as_str).filter(|kind| *kind != "null").collect::<Vec<_>>().join(" | ")
         }
         _ => ["anyOf", "oneOf"].iter().find_map(|key| schema[*key].as_array()).map_or_else(|| "any".into(), any_of),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use serde_json::json;
-
-    #[test]
-    fn nulls_are_left_away_wherever_an_object_stands() {
-        let schema = json!({
-            "type": "object",
-            "properties": { "list": { "items": { "$ref": "#/$defs/one" } } },
-            "$defs": { "one": { "properties": { "must": {}, "may": {} }, "required": ["must"] } },
-        });
-        let mut arguments = json!({ "list": [{ "must": null, "may": null, "other": null }] });
-        drop_nulls(&mut arguments, &schema, &schema);
-        assert_eq!(arguments, json!({ "list": [{ "must": null, "other": null }] }));
     }
 }

@@ -5,7 +5,7 @@
 //!   `folded.rs` says one as clients and model APIs take it;
 //! - `foreign/` makes tools of the exports of a component that was not written for Toolcrib, and its values of JSON; `words.rs` reads what a
 //!   file beside it says of them;
-//! - `request.rs` is what a caller asks for.
+//! - `request.rs` is what a caller asks for, and `mended.rs` what is meant by it.
 //!
 //! It depends on `base` and `config`. What a plugin gets is decided in `policy`, what runs it is a provider.
 
@@ -16,6 +16,7 @@ pub mod dialect;
 pub mod folded;
 pub mod foreign;
 pub mod manifest;
+pub mod mended;
 pub mod request;
 pub mod schema;
 pub mod words;

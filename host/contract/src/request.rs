@@ -60,8 +60,13 @@ fn check_arguments(value: Value) -> Result<Value, Failure> {
         return Err(Failure::invalid("the arguments are not a JSON object")
             .hint("give one JSON object, such as {\"path\": \"a.txt\"}"));
     }
-    if depth(&value) > ARGUMENTS_DEPTH {
+    check_depth(&value)?;
+    Ok(value)
+}
+
+pub(crate) fn check_depth(value: &Value) -> Result<(), Failure> {
+    if depth(value) > ARGUMENTS_DEPTH {
         return Err(Failure::invalid(format!("the arguments nest deeper than {ARGUMENTS_DEPTH} levels")));
     }
-    Ok(value)
+    Ok(())
 }

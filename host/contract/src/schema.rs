@@ -5,6 +5,8 @@
 
 mod plain;
 
+pub(crate) use plain::is_of;
+
 use base::envelope::{Failure, Kind};
 use base::text::names::is_name;
 use base::text::sanitize;

@@ -67,7 +67,8 @@ fn obeys(value: &Value, keyword: &str, wanted: &Value, keywords: &Map<String, Va
     }
 }
 
-fn is_of(value: &Value, kind: &str) -> bool {
+/// Whether a value is of a type, which for a whole float it may be all the same.
+pub(crate) fn is_of(value: &Value, kind: &str) -> bool {
     match kind {
         "array" => value.is_array(),
         "boolean" => value.is_boolean(),

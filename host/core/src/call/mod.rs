@@ -23,7 +23,7 @@ use crate::tools::provider::Ready;
 pub(crate) use accepted::Call;
 use base::capability::Capability;
 use base::envelope::{Envelope, Failure, Kind, Output};
-use contract::definition::Tool;
+use contract::definition::{Tool, Validated};
 use contract::manifest::Manifest;
 use contract::request::check_length;
 use futures_util::future::BoxFuture;
@@ -33,7 +33,6 @@ use policy::admission::{Admission, Barred, Unbarred};
 use policy::session::CallKey;
 use policy::toolset;
 use policy::{Grants, Policy};
-use serde_json::Value;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::SemaphorePermit;
@@ -67,7 +66,7 @@ pub(crate) struct Prepared<'c> {
 /// What a call does once it is admitted.
 enum Work<'c> {
     /// A guest runs. The arguments are as its tool has them.
-    Guest { tool: &'c Tool, arguments: Value },
+    Guest { tool: &'c Tool, validated: Validated },
     /// The host hands over an event whose time has come.
     Event(&'c Scheduled),
 }
@@ -163,7 +162,7 @@ impl Host {
         let Prepared { admission, ready, work } = self.prepared(resolved).await?;
         let grants = resolved.policy.grants_for(&admission);
         match work {
-            Work::Guest { tool, arguments } => self.run_guest(resolved, call, grants, ready, tool, &arguments).await,
+            Work::Guest { tool, validated } => self.run_guest(resolved, call, grants, ready, tool, validated).await,
             Work::Event(event) => {
                 call.reach.accept()?;
                 let result = event.hand_over(grants.schedules()?, &call.reach).await?;
@@ -192,7 +191,7 @@ impl Host {
         if let (Some(bound), Some(toolset)) = (bound, context.session.toolset()) {
             toolset::set(toolset.name(), &request.tool, bound, &mut given)?;
         }
-        Ok(Prepared { admission, ready, work: Work::Guest { tool, arguments: tool.validate(given)? } })
+        Ok(Prepared { admission, ready, work: Work::Guest { tool, validated: tool.validate(given)? } })
     }
 
     /// Runs a guest, unless the session has had this call too often.
@@ -203,13 +202,14 @@ impl Host {
         grants: Arc<Grants>,
         ready: &Ready,
         tool: &Tool,
-        arguments: &Value,
+        Validated { arguments, notices }: Validated,
     ) -> Result<Output, Failure> {
         let text = arguments.to_string();
         check_length(&text)?;
-        let key = CallKey::new(&context.principal, &request.tool, arguments, &text);
+        let key = CallKey::new(&context.principal, &request.tool, &arguments, &text);
         context.session.check_repeats(&key)?;
         let (plugin, reach) = (tool.plugin(), &call.reach);
+        notices.into_iter().for_each(|notice| reach.guard.notice(notice));
         let polls = plugin.capabilities.contains(&Capability::Panes) && !plugin.calls(Capability::Panes, "send");
         let most = policy.config().tools.equal_calls * if polls { POLLS } else { 1 };
         context.session.count_equal(&key, most)?.into_iter().for_each(|notice| reach.guard.notice(notice));

@@ -11,6 +11,7 @@ mod resumable;
 mod waiting;
 
 use super::Door;
+use super::arguments;
 use super::hang_up::is_hung_up;
 use super::in_place::{Begun, Called, FirstTurn, InPlace};
 use super::stdio::Line;
@@ -269,9 +270,14 @@ impl<H: InPlace> Gate<H> {
 
     async fn post(&self, request: Request<Incoming>) -> Result<Answer, Refusal> {
         let (mut parts, body) = request.into_parts();
-        let body = read(body).await?;
+        let mut body = read(body).await?;
         let message = Message::read(&body)?;
         message.check(&parts.headers)?;
+        if message.has_odd_arguments()
+            && let Some(plain) = arguments::plainly(&body)
+        {
+            body = plain.into();
+        }
         if message.is_plain_call(&parts.headers)
             && let Some(line) = Line::read(&body)
             && line.says_all()
@@ -295,6 +301,8 @@ impl<H: InPlace> Gate<H> {
             if self.sessions.open().await >= SESSIONS {
                 return Err(Refusal::Busy);
             }
+            // Whoever begins has no session, also a client that still names the one that it had with a server of before.
+            parts.headers.remove(message::SESSION_ID);
         }
         let mcp = if method == Some("subscriptions/listen") { &self.news } else { &self.mcp };
         Ok(mcp.handle(Request::from_parts(parts, Full::new(body))).await)

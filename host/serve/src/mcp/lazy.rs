@@ -3,9 +3,9 @@
 //!
 //! The envelope is opened before anything is decided: approvals, grants, repeats and the trail know the tool that is in it, and nothing else.
 
-use super::Inner;
 use super::call::answered;
 use super::tools::typed;
+use super::{Inner, arguments};
 use base::text::names::nearest;
 use parking_lot::Mutex;
 use rmcp::ErrorData;
@@ -17,7 +17,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use toolcrib::call::CallContext;
 use toolcrib::envelope::{Envelope, Failure, Kind, Output};
-use toolcrib::tools::definition::Tool;
+use toolcrib::tools::definition::{Tool, dropped};
 
 /// The two tools.
 const SEARCH: &str = "tool_search";
@@ -139,6 +139,8 @@ pub fn definitions(tools: &[Searched<'_>]) -> Value {
 struct Search {
     query: String,
     limit: usize,
+    /// What of the call was left out.
+    notices: Vec<String>,
 }
 
 impl Search {
@@ -157,13 +159,15 @@ impl Search {
         let limit = match arguments.remove("limit") {
             None | Some(Value::Null) => FOUND,
             Some(limit) => {
-                let limit = limit.as_u64().and_then(|limit| usize::try_from(limit).ok());
+                let limit = limit.as_u64().or_else(|| limit.as_str()?.parse().ok());
+                let limit = limit.and_then(|limit| usize::try_from(limit).ok());
                 let within = limit.filter(|limit| (1..=MOST_FOUND).contains(limit));
                 within.ok_or_else(|| invalid(format!("`limit` must be an integer from 1 to {MOST_FOUND}")))?
             }
         };
+        let notices = dropped(&mut arguments, SEARCH, |_| false);
         nothing_else(SEARCH, &arguments)?;
-        Ok(Self { query, limit })
+        Ok(Self { query, limit, notices })
     }
 
     /// The names that it asks for, where it names tools.
@@ -253,13 +257,10 @@ impl Inner {
                 _ => "put the name and the arguments of the tool into one envelope".into(),
             }));
         }
-        params.arguments = match envelope.remove("arguments") {
-            None | Some(Value::Null) => None,
-            Some(Value::Object(arguments)) => Some(arguments),
-            // Some models write the object as text.
-            Some(Value::String(text)) => Some(serde_json::from_str(&text).map_err(|_| not_an_object())?),
-            Some(_) => return Err(not_an_object()),
-        };
+        let given = envelope.remove("arguments").unwrap_or_default();
+        params.arguments = arguments::read(given).map_err(|()| not_an_object())?;
+        // No tool would ever see it, so no notice says that it is gone.
+        dropped(&mut envelope, CALL, |_| false);
         nothing_else(CALL, &envelope)?;
         params.name = name.into();
         Ok(params)
@@ -290,15 +291,15 @@ impl Inner {
     ) -> Result<CallToolResponse, ErrorData> {
         let search = match Search::read(arguments) {
             Ok(search) => search,
-            Err(failure) => return said(Err(failure)),
+            Err(failure) => return said(Err(failure), Vec::new()),
         };
         let _turn = self.lists.acquire().await;
         self.client.has_room().await;
         let (context, callable) = self.callable(self.sessions.of(context)?).await;
         let tools = findable(&callable);
         match lazy.known(&tools).await.and_then(|known| known.find(&search)) {
-            Ok(found) => said(Ok(self.shown(found, &tools, &context)?)),
-            Err(failure) => said(Err(failure)),
+            Ok(found) => said(Ok(self.shown(found, &tools, &context)?), search.notices),
+            Err(failure) => said(Err(failure), Vec::new()),
         }
     }
 
@@ -314,7 +315,7 @@ impl Inner {
         let shown: String = name.chars().take(LINE_CHARS).collect();
         let near = nearest(&shown, tools.iter().map(|tool| tool.name()));
         let hint = near.map_or_else(|| format!("`{SEARCH}` finds tools"), |near| format!("did you mean `{near}`?"));
-        said(Err(Failure::new(Kind::UnknownTool, format!("there is no tool `{shown}`")).hint(hint)))
+        said(Err(Failure::new(Kind::UnknownTool, format!("there is no tool `{shown}`")).hint(hint)), Vec::new())
     }
 
     /// The answer to a search.
@@ -358,8 +359,8 @@ fn findable(callable: &[Arc<Tool>]) -> Vec<Arc<Tool>> {
 }
 
 /// What comes of a search. It is said once, as text: some clients hand what is structured to the model as well.
-fn said(outcome: Result<Value, Failure>) -> Result<CallToolResponse, ErrorData> {
-    let output = outcome.map(|result| Output { result, content: Vec::new(), notices: Vec::new() });
+fn said(outcome: Result<Value, Failure>, notices: Vec<String>) -> Result<CallToolResponse, ErrorData> {
+    let output = outcome.map(|result| Output { result, content: Vec::new(), notices });
     let mut result = answered(Envelope::new(output), Vec::new())?;
     result.structured_content = None;
     Ok(result.into())

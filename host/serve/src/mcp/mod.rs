@@ -4,6 +4,7 @@
 //! `input_required`; the older ones begin with `initialize` and are asked by `elicitation/create`.
 
 mod approval;
+mod arguments;
 mod call;
 mod hang_up;
 pub mod http;

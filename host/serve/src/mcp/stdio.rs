@@ -5,24 +5,24 @@
 //! A client that does not read is not read from either (`Lines::room`): no message is taken while too many requests are open or too many
 //! bytes of answers wait. Code that makes large answers waits for `Client::has_room` before.
 
-use super::Door;
 use super::in_place::Called;
 use super::together::Together;
+use super::{Door, arguments};
 use crate::mcp::hang_up::is_hung_up;
 use bytes::{Buf, BufMut, BytesMut};
 use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
 use rmcp::ServiceExt;
 use rmcp::model::{
-    CallToolRequestMethod, CallToolRequestParams, ClientNotification, ErrorData, Extensions, JsonRpcMessage,
-    JsonRpcVersion2_0, ProtocolVersion, RequestId,
+    CallToolRequestMethod, CallToolRequestParams, ClientNotification, ErrorData, Extensions, InputResponses,
+    JsonObject, JsonRpcMessage, JsonRpcVersion2_0, ProtocolVersion, RequestId, RequestMetaObject,
 };
 use rmcp::service::{Peer, RoleServer, RxJsonRpcMessage, ServerInitializeError, TxJsonRpcMessage};
 use rmcp::transport::Transport;
 use rmcp::transport::async_rw::{JsonRpcMessageCodec, JsonRpcMessageCodecError};
 use rmcp::transport::io::{StdioReader, StdioWriter, stdio_pipes};
-use serde::Deserialize;
 use serde::de::IgnoredAny;
+use serde::{Deserialize, Deserializer};
 use serde_json::error::Category;
 use std::collections::{HashSet, VecDeque};
 use std::future::{pending, poll_fn};
@@ -465,6 +465,7 @@ pub(super) struct Line {
     pub(super) id: RequestId,
     #[serde(rename = "method")]
     _method: CallToolRequestMethod,
+    #[serde(deserialize_with = "params")]
     pub(super) params: CallToolRequestParams,
     /// With one of these it is no request.
     result: Option<IgnoredAny>,
@@ -482,4 +483,24 @@ impl Line {
         let line: Self = serde_json::from_slice(line).ok()?;
         (line.result.is_none() && line.error.is_none()).then_some(line)
     }
+}
+
+/// As rmcp reads them, but for `arguments` that clients write in another way.
+fn params<'de, D: Deserializer<'de>>(deserializer: D) -> Result<CallToolRequestParams, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Params {
+        #[serde(rename = "_meta")]
+        meta: Option<RequestMetaObject>,
+        name: String,
+        #[serde(default, deserialize_with = "arguments::field")]
+        arguments: Option<JsonObject>,
+        input_responses: Option<InputResponses>,
+        request_state: Option<String>,
+    }
+    let Params { meta, name, arguments, input_responses, request_state } = Params::deserialize(deserializer)?;
+    let mut params = CallToolRequestParams::new(name);
+    (params.meta, params.arguments) = (meta, arguments);
+    (params.input_responses, params.request_state) = (input_responses, request_state);
+    Ok(params)
 }

@@ -2,6 +2,7 @@
 //!
 //! rmcp checks that required headers are present, and the version; this module refuses contradictions.
 
+use super::super::arguments::Written;
 use base64::prelude::{BASE64_STANDARD as BASE64, Engine};
 use hyper::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, ORIGIN};
 use rmcp::ErrorData;
@@ -39,6 +40,7 @@ struct Params {
     task_id: Option<Value>,
     #[serde(rename = "_meta")]
     meta: Option<Object<Meta>>,
+    arguments: Option<Written>,
 }
 
 #[derive(Default, Deserialize)]
@@ -139,6 +141,12 @@ impl Message {
             // Nor a page's: its request passes the transport's checks as well.
             && !headers.contains_key(ORIGIN)
             && !headers.keys().any(|name| name.as_str().starts_with(PARAMETER))
+    }
+
+    /// Whether it calls a tool with arguments that are no object as they stand.
+    pub(super) fn has_odd_arguments(&self) -> bool {
+        let written = self.params().and_then(|params| params.arguments);
+        self.method() == Some("tools/call") && written == Some(Written::InAnotherWay)
     }
 
     fn params(&self) -> Option<&Params> {
