@@ -9,11 +9,18 @@ use serde_json::{Value, json};
 /// `ListToolsResult`, `CallToolRequest` and `CallToolResult`.
 pub(super) struct Mcp;
 
-/// Drops the `null` that an optional argument may be: the host treats it as omitted anyway.
+/// Drops the `null` that an optional argument may be, also within lists and objects: the host treats it as omitted anyway.
 fn without_nulls(mut schema: Value) -> Value {
+    if let Some(items) = schema.get_mut("items") {
+        *items = without_nulls(items.take());
+    }
     let required = schema["required"].as_array().cloned().unwrap_or_default();
     let properties = schema.get_mut("properties").and_then(Value::as_object_mut);
-    for (_, property) in properties.into_iter().flatten().filter(|(name, _)| !required.contains(&json!(name))) {
+    for (name, property) in properties.into_iter().flatten() {
+        *property = without_nulls(property.take());
+        if required.contains(&json!(name)) {
+            continue;
+        }
         forbid_null(property);
         let branches = property.get_mut("anyOf").and_then(Value::as_array_mut);
         branches.into_iter().flatten().for_each(forbid_null);
@@ -35,6 +42,22 @@ fn forbid_null(schema: &mut Value) {
     if let Some(values) = values.filter(|values| values.iter().any(|value| !value.is_null())) {
         values.retain(|value| !value.is_null());
     }
+}
+
+/// Drops what a model learns nothing from: that a count is not negative, and that what is omitted is nothing. Calls are checked against the
+/// schema that has it.
+fn without_noise(schema: &mut Value) {
+    let Some(fields) = schema.as_object_mut() else { return };
+    fields.retain(|keyword, value| match keyword.as_str() {
+        "minimum" => value.as_f64() != Some(0.0),
+        "default" => ![json!(false), json!(""), json!([]), json!({}), Value::Null].contains(value),
+        _ => true,
+    });
+    if let Some(items) = fields.get_mut("items") {
+        without_noise(items);
+    }
+    let properties = fields.get_mut("properties").and_then(Value::as_object_mut);
+    properties.into_iter().flatten().for_each(|(_, property)| without_noise(property));
 }
 
 /// Writes each `type` that lists several as an `anyOf` with one each, which means the same: clients stumble over the list.
@@ -71,6 +94,7 @@ impl Shape for Mcp {
         }
         tool["description"] = offer.description.into();
         let mut input = without_nulls(input);
+        without_noise(&mut input);
         one_type_each(&mut input);
         tool["inputSchema"] = input;
         if let Some(mut output) = output {
@@ -223,11 +247,40 @@ mod tests {
     }
 
     #[test]
+    fn what_goes_without_saying_is_not_said() {
+        let schema = json!({
+            "default": false,
+            "properties": {
+                "count": { "type": "integer", "minimum": 0, "maximum": 9, "default": 0 },
+                "default": { "type": "boolean", "default": false },
+                "all": { "type": "boolean", "default": true },
+                "minimum": { "type": "array", "default": [], "items": { "type": "number", "minimum": 0.0 } },
+                "least": { "type": "integer", "minimum": 1, "default": null },
+            },
+        });
+        let mut told = schema.clone();
+        without_noise(&mut told);
+        let expected = json!({
+            "properties": {
+                "count": { "type": "integer", "maximum": 9, "default": 0 },
+                "default": { "type": "boolean" },
+                "all": { "type": "boolean", "default": true },
+                "minimum": { "type": "array", "items": { "type": "number" } },
+                "least": { "type": "integer", "minimum": 1 },
+            },
+        });
+        assert_eq!(told, expected);
+    }
+
+    #[test]
     fn an_optional_argument_is_not_said_to_be_null() {
         let wait = json!({ "anyOf": [{ "type": ["boolean", "null"] }, { "type": "string" }] });
-        let schema = json!({ "properties": { "a": { "type": ["string", "null"] }, "b": wait, "c": { "type": ["string", "null"] }, "d": { "type": ["null"], "enum": [null] }, "e": { "type": ["string", "null"], "enum": ["x", null] } }, "required": ["c"] });
+        let cards = json!({ "items": { "properties": { "x": { "type": ["string", "null"] }, "y": { "type": ["string", "null"] } }, "required": ["y"] } });
+        let schema = json!({ "properties": { "cards": cards, "a": { "type": ["string", "null"] }, "b": wait, "c": { "type": ["string", "null"] }, "d": { "type": ["null"], "enum": [null] }, "e": { "type": ["string", "null"], "enum": ["x", null] } }, "required": ["c"] });
         let told = without_nulls(schema.clone());
         assert_eq!(told["properties"]["a"], json!({ "type": "string" }));
+        let card = &told["properties"]["cards"]["items"]["properties"];
+        assert_eq!((&card["x"], &card["y"]), (&json!({ "type": "string" }), &json!({ "type": ["string", "null"] })));
         assert_eq!(told["properties"]["b"], json!({ "anyOf": [{ "type": "boolean" }, { "type": "string" }] }));
         assert_eq!(told["properties"]["c"], schema["properties"]["c"]);
         assert_eq!(told["properties"]["d"], json!({ "type": "null", "enum": [null] }));
