@@ -21,6 +21,7 @@ mod fleet;
 mod goals;
 mod introspect;
 mod jobs;
+mod lengths;
 mod mail;
 mod memory;
 mod notes;

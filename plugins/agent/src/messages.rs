@@ -23,21 +23,21 @@ pub(crate) struct Reply;
 #[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ReplyInput {
-    /// The text, as the channel formats text.
+    /// Text, in the format of the channel.
     content: String,
-    /// Starts a thread of this name, of at most 100 characters, with the message.
+    /// Name of a thread to start with the message: at most 100 characters.
     #[serde(skip_serializing_if = "Option::is_none")]
     thread_name: Option<String>,
     /// At most 10 cards below the text.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     cards: Vec<Card>,
-    /// At most 5 rows, each of buttons or of one menu.
+    /// At most 5 rows, each with buttons or one menu.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     interactive_elements: Vec<Row>,
-    /// Blocks in the form of the channel's own service, where it has them.
+    /// Blocks in the format of the channel's service.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     blocks: Vec<serde_json::Map<String, serde_json::Value>>,
-    /// A poll below the text.
+    /// Poll below the text.
     #[serde(skip_serializing_if = "Option::is_none")]
     poll: Option<Poll>,
 }
@@ -45,16 +45,19 @@ pub(crate) struct ReplyInput {
 #[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Card {
+    /// Title.
     #[serde(skip_serializing_if = "Option::is_none")]
     title: Option<String>,
+    /// Text.
     #[serde(skip_serializing_if = "Option::is_none")]
     description: Option<String>,
-    /// Where its title leads to.
+    /// Link of the title.
     #[serde(skip_serializing_if = "Option::is_none")]
     url: Option<String>,
     /// Named values.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     fields: Vec<Field>,
+    /// Last line.
     #[serde(skip_serializing_if = "Option::is_none")]
     footer: Option<String>,
 }
@@ -62,7 +65,9 @@ struct Card {
 #[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Field {
+    /// Name.
     name: String,
+    /// Value.
     value: String,
 }
 
@@ -72,7 +77,7 @@ struct Row {
     /// At most 5 buttons.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     buttons: Vec<Choice>,
-    /// At most 25 choices of a menu; a row has buttons or a menu.
+    /// At most 25 menu choices, instead of buttons.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     menu: Vec<Choice>,
 }
@@ -80,9 +85,9 @@ struct Row {
 #[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Choice {
-    /// What is read on it.
+    /// Visible text.
     label: String,
-    /// What comes back when it is chosen; without it the label.
+    /// Returned if chosen; default: the label.
     #[serde(skip_serializing_if = "Option::is_none")]
     value: Option<String>,
 }
@@ -90,13 +95,14 @@ struct Choice {
 #[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Poll {
+    /// Question.
     question: String,
-    /// 2 to 10 answers to choose from.
+    /// 2 to 10 answers.
     answers: Vec<String>,
-    /// Whether one person may choose several.
+    /// Several answers may be chosen.
     #[serde(default)]
     allow_multiselect: bool,
-    /// How long it runs: 1 to 768 hours.
+    /// Hours that it runs: 1 to 768.
     #[serde(default = "a_day")]
     duration_hours: u32,
 }
@@ -131,12 +137,9 @@ impl Tool for Reply {
     const SUMMARY: &str = "Send a message to the person in this conversation.";
     const GUIDANCE: Guidance = Guidance {
         when_to_use: "You have something to say to the person. Nothing else that you write reaches them.",
-        when_not_to_use: "There is nothing to add: use `skip`. To ask with options to choose from, use `ask`.",
-        disambiguation: "The channel is that of the conversation and cannot be given; `send_message_to_another_channel` reaches others.",
-        examples: &[
-            r#"{"content":"The build is green again."}"#,
-            r#"{"content":"Lunch?","poll":{"question":"Where?","answers":["Park","Canteen"]}}"#,
-        ],
+        when_not_to_use: "You have nothing to add: use `skip`. To offer answers to choose from: use `ask`.",
+        disambiguation: "It sends to this conversation; `send_message_to_another_channel` sends elsewhere.",
+        examples: &[r#"{"content":"The build is green again."}"#],
     };
     const EVENTS: &[&str] = &["message.send"];
     type Input = ReplyInput;
@@ -207,12 +210,12 @@ pub(crate) struct Ask;
 #[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct AskInput {
-    /// The question.
+    /// Question.
     question: String,
-    /// 2 to 10 answers to choose from; without them the person answers in their own words.
+    /// 2 to 10 answers to choose from; without them the person answers freely.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     options: Vec<String>,
-    /// Whether several may be chosen.
+    /// The person may choose several.
     #[serde(default)]
     multi_select: bool,
 }
@@ -233,11 +236,11 @@ struct Question {
 impl Tool for Ask {
     const NAME: &str = "ask";
     const TITLE: Option<&str> = Some("Ask the person");
-    const SUMMARY: &str = "Ask the person a question, with answers to choose from if you like.";
+    const SUMMARY: &str = "Ask the person a question, with or without answers to choose from.";
     const GUIDANCE: Guidance = Guidance {
-        when_to_use: "You cannot go on without a decision or a fact that only the person has.",
-        when_not_to_use: "You can find out yourself, or it is only polite to ask.",
-        disambiguation: "It does not wait: the answer comes as a later message, so end your turn after it. `reply` says something without asking.",
+        when_to_use: "You need a decision or a fact that only the person has.",
+        when_not_to_use: "",
+        disambiguation: "It does not wait: the answer is a later message, so end your turn.",
         examples: &[r#"{"question":"Deploy now?","options":["Yes","Tonight","No"]}"#],
     };
     const EVENTS: &[&str] = &["message.ask"];
@@ -266,7 +269,7 @@ pub(crate) struct React;
 #[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ReactInput {
-    /// One emoji, such as 👍, or its name between colons, such as `:thumbsup:`.
+    /// One emoji, such as 👍, or its name, such as `:thumbsup:`.
     emoji: String,
 }
 
@@ -286,7 +289,7 @@ impl Tool for React {
     const GUIDANCE: Guidance = Guidance {
         when_to_use: "A sign is enough: seen, agreed, thanks.",
         when_not_to_use: "The person needs words: use `reply`.",
-        disambiguation: "The message is the one that you answer and cannot be given.",
+        disambiguation: "",
         examples: &[r#"{"emoji":"👍"}"#],
     };
     const EVENTS: &[&str] = &["message.react"];
@@ -327,7 +330,7 @@ pub(crate) struct Skip;
 #[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct SkipInput {
-    /// Why there is nothing to say; people do not see it.
+    /// Why you say nothing. The person does not see it.
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
 }
@@ -343,9 +346,9 @@ impl Tool for Skip {
     const TITLE: Option<&str> = Some("Say nothing");
     const SUMMARY: &str = "End this turn without a message to the person.";
     const GUIDANCE: Guidance = Guidance {
-        when_to_use: "The message was not for you, or an answer would only be noise.",
-        when_not_to_use: "The person waits for something: use `reply`, or `react` for a sign.",
-        disambiguation: "It sends nothing at all; `react` sends a sign.",
+        when_to_use: "The message was not for you, or needs no answer.",
+        when_not_to_use: "The person waits for an answer: use `reply` or `react`.",
+        disambiguation: "",
         examples: &[r#"{"reason":"They are talking to each other."}"#],
     };
     const EVENTS: &[&str] = &["message.skip"];
@@ -362,20 +365,20 @@ pub(crate) struct SendMessageToAnotherChannel;
 #[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ForwardInput {
-    /// The channel, as the program around you names it.
+    /// Channel, as the host application names it.
     target: String,
-    /// The text.
+    /// Text.
     message: String,
 }
 
 impl Tool for SendMessageToAnotherChannel {
     const NAME: &str = "send_message_to_another_channel";
     const TITLE: Option<&str> = Some("Message another channel");
-    const SUMMARY: &str = "Send a message to another channel than that of this conversation.";
+    const SUMMARY: &str = "Send a message to a channel other than this conversation's.";
     const GUIDANCE: Guidance = Guidance {
         when_to_use: "Somebody asked you to tell others, or a report belongs elsewhere.",
-        when_not_to_use: "To answer the person of this conversation: use `reply`.",
-        disambiguation: "It reaches people; `send_agent_message` reaches another agent.",
+        when_not_to_use: "To answer in this conversation: use `reply`.",
+        disambiguation: "It reaches people; `send_agent_message` reaches an agent.",
         examples: &[r#"{"target":"ops","message":"The deploy is done."}"#],
     };
     const EVENTS: &[&str] = &["message.forward"];

@@ -16,8 +16,9 @@ pub(crate) struct SetStatus;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct StatusInput {
-    /// What you are doing, in a sentence of at most 256 bytes; or, as an `outcome`, what came of the task.
+    /// What you are doing, in at most 256 bytes. As an `outcome`: the result of the task.
     status: String,
+    /// Kind of report.
     #[serde(default)]
     kind: StatusKind,
 }
@@ -25,10 +26,10 @@ pub(crate) struct StatusInput {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 enum StatusKind {
-    /// How far the work is.
+    /// The work goes on.
     #[default]
     Progress,
-    /// What came of it: the work is done.
+    /// The work is done.
     Outcome,
 }
 
@@ -49,16 +50,13 @@ struct Done {}
 
 impl Tool for SetStatus {
     const NAME: &str = "set_status";
-    const TITLE: Option<&str> = Some("Say how far you are");
-    const SUMMARY: &str = "Show what you are doing, or say what came of your task.";
+    const TITLE: Option<&str> = Some("Show progress");
+    const SUMMARY: &str = "Show what you are doing, or report the outcome of your task.";
     const GUIDANCE: Guidance = Guidance {
-        when_to_use: "A step begins that takes a while; and once at the end, with the kind `outcome`, which ends your task.",
-        when_not_to_use: "For every small step, or to talk to the person.",
-        disambiguation: "`progress` is shown and may be left out when many come; an `outcome` always arrives, whole.",
-        examples: &[
-            r#"{"status":"Running the tests"}"#,
-            r#"{"status":"All tests pass; the cause was a stale cache.","kind":"outcome"}"#,
-        ],
+        when_to_use: "A long step begins. At the end, report the `outcome` once: it ends your task.",
+        when_not_to_use: "For each small step, or to talk to the person.",
+        disambiguation: "A `progress` may be dropped if many come; an `outcome` always arrives whole.",
+        examples: &[r#"{"status":"All tests pass; the cause was a stale cache.","kind":"outcome"}"#],
     };
     const EVENTS: &[&str] = &["agent.status"];
     type Input = StatusInput;
@@ -102,7 +100,7 @@ pub(crate) struct SetOutcome;
 #[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct OutcomeInput {
-    /// What is delivered: the whole text, as people are to read it.
+    /// The whole text that people read.
     outcome: String,
 }
 
@@ -115,11 +113,11 @@ pub(crate) struct Accepted {
 impl Tool for SetOutcome {
     const NAME: &str = "set_outcome";
     const TITLE: Option<&str> = Some("Deliver the outcome");
-    const SUMMARY: &str = "Set what this scheduled task delivers.";
+    const SUMMARY: &str = "Set the text that this scheduled task delivers.";
     const GUIDANCE: Guidance = Guidance {
         when_to_use: "The task is done and its result is for people.",
-        when_not_to_use: "There is nothing to deliver: end without it.",
-        disambiguation: "Without an outcome nothing is delivered, whatever else you write. The last one counts.",
+        when_not_to_use: "",
+        disambiguation: "Nothing else that you write is delivered. The last call counts.",
         examples: &[r#"{"outcome":"3 of 41 checks failed tonight: …"}"#],
     };
     const EVENTS: &[&str] = &["agent.outcome"];
@@ -137,9 +135,9 @@ pub(crate) struct SendAgentMessage;
 #[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct AgentMessageInput {
-    /// The other agent, by its name.
+    /// Name of the agent.
     agent: String,
-    /// What it should know or do.
+    /// What the agent should know or do.
     message: String,
 }
 
@@ -159,11 +157,11 @@ struct Task {
 impl Tool for SendAgentMessage {
     const NAME: &str = "send_agent_message";
     const TITLE: Option<&str> = Some("Message another agent");
-    const SUMMARY: &str = "Give another agent a message, which it works on by itself.";
+    const SUMMARY: &str = "Send a message to another agent, which works on it by itself.";
     const GUIDANCE: Guidance = Guidance {
-        when_to_use: "Something is another agent's affair.",
-        when_not_to_use: "For people: use `reply` or `send_message_to_another_channel`. For your own workers: `route`.",
-        disambiguation: "It does not wait for what the other agent makes of it.",
+        when_to_use: "Something is the task of another agent.",
+        when_not_to_use: "For people: use `reply`. For your workers: use `route`.",
+        disambiguation: "It does not wait for an answer.",
         examples: &[r#"{"agent":"release","message":"The changelog of 2.1 is ready in docs/."}"#],
     };
     const EVENTS: &[&str] = &["agent.message"];
@@ -182,7 +180,7 @@ pub(crate) struct SetHomeChannel;
 #[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct HomeInput {
-    /// The channel, as the program around you names it; without it, that of this conversation.
+    /// Default: this conversation's channel.
     #[serde(skip_serializing_if = "Option::is_none")]
     channel: Option<String>,
 }
@@ -190,12 +188,12 @@ pub(crate) struct HomeInput {
 impl Tool for SetHomeChannel {
     const NAME: &str = "set_home_channel";
     const TITLE: Option<&str> = Some("Set the home channel");
-    const SUMMARY: &str = "Make a channel the one in which the agent speaks unasked.";
+    const SUMMARY: &str = "Set the channel in which the agent speaks unasked.";
     const GUIDANCE: Guidance = Guidance {
-        when_to_use: "The person asks for reports and reminders in a channel from now on.",
-        when_not_to_use: "For one message elsewhere: use `send_message_to_another_channel`.",
-        disambiguation: "It stays until another one is set.",
-        examples: &["{}", r#"{"channel":"ops"}"#],
+        when_to_use: "The person wants reports and reminders in a certain channel.",
+        when_not_to_use: "For one message: use `send_message_to_another_channel`.",
+        disambiguation: "",
+        examples: &[r#"{"channel":"ops"}"#],
     };
     const EVENTS: &[&str] = &["agent.home"];
     type Input = HomeInput;
@@ -212,18 +210,18 @@ pub(crate) struct Restart;
 #[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RestartInput {
-    /// Why the agent has to start again.
+    /// Why a restart is needed.
     reason: String,
 }
 
 impl Tool for Restart {
     const NAME: &str = "restart";
     const TITLE: Option<&str> = Some("Restart the agent");
-    const SUMMARY: &str = "Have the program around you start the agent again.";
+    const SUMMARY: &str = "Ask the host application to restart this agent.";
     const GUIDANCE: Guidance = Guidance {
-        when_to_use: "The person asks for it, or settings changed that are read only at the start.",
-        when_not_to_use: "Something fails: say so first.",
-        disambiguation: "What runs is ended by it, this conversation included.",
+        when_to_use: "The person asks for it, or changed settings need it.",
+        when_not_to_use: "",
+        disambiguation: "It ends everything that runs, including this conversation.",
         examples: &[r#"{"reason":"The person changed the model in the settings."}"#],
     };
     const EVENTS: &[&str] = &["agent.restart"];
@@ -241,18 +239,18 @@ pub(crate) struct AutonomyComplete;
 #[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct CompleteInput {
-    /// What was done and what is left, in 10 characters or more.
+    /// What was done and what is left: at least 10 characters.
     summary: String,
 }
 
 impl Tool for AutonomyComplete {
     const NAME: &str = "autonomy_complete";
-    const TITLE: Option<&str> = Some("End a time of your own");
-    const SUMMARY: &str = "End a time in which you worked unasked, with a summary.";
+    const TITLE: Option<&str> = Some("End unasked work");
+    const SUMMARY: &str = "End a period of unasked work with a summary.";
     const GUIDANCE: Guidance = Guidance {
-        when_to_use: "You were given time of your own, and there is nothing more to do in it.",
-        when_not_to_use: "In a conversation or a task.",
-        disambiguation: "`set_outcome` delivers something to people; this is for the record of the agent.",
+        when_to_use: "You were given time of your own and have nothing more to do.",
+        when_not_to_use: "",
+        disambiguation: "`set_outcome` delivers text to people; this does not.",
         examples: &[r#"{"summary":"Sorted the inbox; two mails wait for an answer."}"#],
     };
     const EVENTS: &[&str] = &["agent.complete"];

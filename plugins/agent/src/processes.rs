@@ -9,7 +9,7 @@ pub(crate) struct Branch;
 #[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct BranchInput {
-    /// What to think about, and what to come back with.
+    /// What to think about and what to return.
     description: String,
 }
 
@@ -22,11 +22,11 @@ pub(crate) struct Branched {
 impl Tool for Branch {
     const NAME: &str = "branch";
     const TITLE: Option<&str> = Some("Think in a branch");
-    const SUMMARY: &str = "Start a branch of this conversation that thinks something through by itself.";
+    const SUMMARY: &str = "Start a branch of this conversation that thinks by itself.";
     const GUIDANCE: Guidance = Guidance {
-        when_to_use: "Something needs recalling, comparing or planning, and the conversation should go on meanwhile.",
-        when_not_to_use: "Work on files or commands: use `spawn_worker`. A short thought needs no branch.",
-        disambiguation: "It knows this conversation; a worker knows only its task. The result comes later, as a message.",
+        when_to_use: "You need to recall, compare or plan something while the conversation goes on.",
+        when_not_to_use: "For work with files or commands: use `spawn_worker`.",
+        disambiguation: "A branch knows this conversation; a worker does not. The result comes as a later message.",
         examples: &[r#"{"description":"Recall what we decided about the release, and sum it up."}"#],
     };
     const EVENTS: &[&str] = &["agent.branch"];
@@ -44,25 +44,27 @@ pub(crate) struct SpawnWorker;
 #[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct SpawnInput {
-    /// The whole task: the worker knows nothing else.
+    /// The whole task; the worker knows nothing else.
     task: String,
-    /// Whether it stays for more input after the task, which `route` sends.
+    /// The worker then waits for more input from `route`.
     #[serde(default)]
     interactive: bool,
-    /// Names of skills that may help it.
+    /// Names of skills that may help.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     suggested_skills: Vec<String>,
-    /// What kind of worker it is.
+    /// Kind of worker.
     #[serde(default)]
     worker_type: WorkerType,
-    /// Where an `opencode` worker works.
+    /// Working directory of an `opencode` worker.
     #[serde(skip_serializing_if = "Option::is_none")]
     directory: Option<String>,
+    /// Id of a project to work in.
     #[serde(skip_serializing_if = "Option::is_none")]
     project_id: Option<String>,
+    /// Id of a worktree to work in.
     #[serde(skip_serializing_if = "Option::is_none")]
     worktree_id: Option<String>,
-    /// The number of the task that it is for, from 1 on.
+    /// Number of the task to work on, from 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     task_number: Option<u64>,
 }
@@ -70,10 +72,10 @@ pub(crate) struct SpawnInput {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 enum WorkerType {
-    /// One of the agent's own.
+    /// A worker of this agent.
     #[default]
     Builtin,
-    /// A coding agent, in a directory.
+    /// A coding agent in `directory`.
     Opencode,
 }
 
@@ -95,8 +97,8 @@ impl Tool for SpawnWorker {
     const SUMMARY: &str = "Start a worker that carries out a task by itself.";
     const GUIDANCE: Guidance = Guidance {
         when_to_use: "A task needs files, commands or time.",
-        when_not_to_use: "To think or recall: use `branch`. To add to the task of a worker that there is: use `route`.",
-        disambiguation: "It does not know this conversation: write all that it needs into `task`. The result comes later, as a message.",
+        when_not_to_use: "To think or recall: use `branch`. To add to a worker's task: use `route`.",
+        disambiguation: "The worker does not know this conversation. The result comes as a later message.",
         examples: &[r#"{"task":"Run the tests in /srv/api and report what fails, with the output."}"#],
     };
     const EVENTS: &[&str] = &["agent.spawn"];
@@ -130,9 +132,9 @@ pub(crate) struct Route;
 #[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RouteInput {
-    /// The worker, by the id that `spawn_worker` returned.
+    /// Id from `spawn_worker`.
     worker_id: String,
-    /// What it should know or do.
+    /// What the worker should know or do.
     message: String,
 }
 
@@ -146,11 +148,11 @@ pub(crate) struct Routed {
 impl Tool for Route {
     const NAME: &str = "route";
     const TITLE: Option<&str> = Some("Message a worker");
-    const SUMMARY: &str = "Send a message to a worker that is running or waits for input.";
+    const SUMMARY: &str = "Send a message to a worker that runs or waits for input.";
     const GUIDANCE: Guidance = Guidance {
-        when_to_use: "The person has added something to a task that a worker has.",
-        when_not_to_use: "The worker has ended: start another one with `spawn_worker`.",
-        disambiguation: "A running worker reads it before its next step. To stop one use `cancel`.",
+        when_to_use: "The person adds something to a worker's task.",
+        when_not_to_use: "The worker has ended: use `spawn_worker`.",
+        disambiguation: "A running worker reads it before its next step.",
         examples: &[r#"{"worker_id":"w3","message":"Leave the database alone."}"#],
     };
     const EVENTS: &[&str] = &["agent.route"];
@@ -169,9 +171,11 @@ pub(crate) struct Cancel;
 #[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct CancelInput {
+    /// Kind of process.
     process_type: ProcessType,
-    /// The branch or worker, by the id that starting it returned.
+    /// Id from `branch` or `spawn_worker`.
     process_id: String,
+    /// Why it is stopped.
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
 }
@@ -195,9 +199,9 @@ impl Tool for Cancel {
     const TITLE: Option<&str> = Some("Cancel a process");
     const SUMMARY: &str = "Stop a branch or a worker.";
     const GUIDANCE: Guidance = Guidance {
-        when_to_use: "The person does not want it any more, or it does the wrong thing.",
-        when_not_to_use: "It only needs another instruction: use `route`.",
-        disambiguation: "It stops at once; what it has done by then stays done.",
+        when_to_use: "It is no longer wanted, or does the wrong thing.",
+        when_not_to_use: "It needs another instruction: use `route`.",
+        disambiguation: "Work that is done is not undone.",
         examples: &[r#"{"process_type":"worker","process_id":"w3","reason":"The person changed their mind."}"#],
     };
     const EVENTS: &[&str] = &["agent.cancel"];

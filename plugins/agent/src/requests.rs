@@ -14,9 +14,9 @@ pub(crate) struct SecretSet;
 #[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct SecretInput {
-    /// What it is to be known by: A-Z, 0-9 and `_`, a letter first, such as GITHUB_TOKEN.
+    /// Name of the secret: A-Z, 0-9 and `_`, starting with a letter.
     name: String,
-    /// What it is needed for: the person who is asked for it reads this.
+    /// Why it is needed. The person who is asked reads this.
     why: String,
 }
 
@@ -31,11 +31,11 @@ pub(crate) struct SecretStored {
 impl Tool for SecretSet {
     const NAME: &str = "secret_set";
     const TITLE: Option<&str> = Some("Ask for a secret");
-    const SUMMARY: &str = "Have the person asked for a secret that you need, which is kept without your seeing it.";
+    const SUMMARY: &str = "Ask the person for a secret, which is stored without showing it to you.";
     const GUIDANCE: Guidance = Guidance {
-        when_to_use: "A command or request needs a password, key or token that is not kept yet.",
-        when_not_to_use: "The person wrote the secret to you: do not repeat it; ask for it by this tool all the same.",
-        disambiguation: "You give a name and the reason, never the value. Later it is used by its name.",
+        when_to_use: "A command or request needs a password, key or token that is not stored yet.",
+        when_not_to_use: "The secret is stored: use it by its name.",
+        disambiguation: "Give the name and the reason, never the value, even if the person wrote it to you.",
         examples: &[r#"{"name":"GITHUB_TOKEN","why":"To open the pull request for the fix."}"#],
     };
     const EVENTS: &[&str] = &["secret.request"];
@@ -71,29 +71,30 @@ enum ProjectAction {
 #[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ProjectInput {
+    /// What to do.
     action: ProjectAction,
-    /// The project, for all but `list` and `create`.
+    /// Project id, for all actions but `list` and `create`.
     #[serde(skip_serializing_if = "Option::is_none")]
     project_id: Option<String>,
-    /// What a new project is called.
+    /// For `create`: name of the project.
     #[serde(skip_serializing_if = "Option::is_none")]
     name: Option<String>,
-    /// Where a new project is: an absolute path.
+    /// For `create`: absolute path of the project.
     #[serde(skip_serializing_if = "Option::is_none")]
     root_path: Option<String>,
-    /// The repository to add: absolute, or relative to the project.
+    /// For `add_repo`: absolute path, or relative to the project.
     #[serde(skip_serializing_if = "Option::is_none")]
     repo_path: Option<String>,
-    /// The repository that a worktree is of.
+    /// For `create_worktree`: id of the repository.
     #[serde(skip_serializing_if = "Option::is_none")]
     repo_id: Option<String>,
-    /// The branch of a new worktree.
+    /// For `create_worktree`: branch of the worktree.
     #[serde(skip_serializing_if = "Option::is_none")]
     branch: Option<String>,
-    /// The directory of a new worktree; without it, as the branch is called.
+    /// For `create_worktree`: directory name; default: the branch.
     #[serde(skip_serializing_if = "Option::is_none")]
     worktree_name: Option<String>,
-    /// The worktree to remove.
+    /// For `remove_worktree`: id of the worktree.
     #[serde(skip_serializing_if = "Option::is_none")]
     worktree_id: Option<String>,
 }
@@ -111,13 +112,10 @@ impl Tool for ProjectManage {
     const TITLE: Option<&str> = Some("Manage projects");
     const SUMMARY: &str = "List or make projects, their repositories and worktrees.";
     const GUIDANCE: Guidance = Guidance {
-        when_to_use: "Work belongs to a project, or needs a worktree of its own.",
-        when_not_to_use: "For files and commands in one: use the tools for these.",
-        disambiguation: "A project is a note of where something is. What may be written there is decided elsewhere, and does not change by it.",
-        examples: &[
-            r#"{"action":"list"}"#,
-            r#"{"action":"create_worktree","project_id":"p1","repo_id":"r1","branch":"fix-login"}"#,
-        ],
+        when_to_use: "Work belongs to a project, or needs its own worktree.",
+        when_not_to_use: "",
+        disambiguation: "A project grants no right to write.",
+        examples: &[r#"{"action":"create_worktree","project_id":"p1","repo_id":"r1","branch":"fix-login"}"#],
     };
     const EVENTS: &[&str] = &["project.manage"];
     type Input = ProjectInput;
@@ -160,11 +158,11 @@ enum PersistenceOutcome {
     NoMemories,
 }
 
-/// Something that happened, for the agent's sense of what came when.
+/// An event.
 #[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct WorkingEvent {
-    /// In a sentence.
+    /// One sentence.
     summary: String,
     /// From 0 to 1.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -174,14 +172,15 @@ struct WorkingEvent {
 #[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct PersistenceInput {
+    /// Result of the run.
     outcome: PersistenceOutcome,
-    /// With the outcome `saved`: the ids that `memory_save` returned in this run, all of them.
+    /// For `saved`: all ids that `memory_save` returned in this run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     saved_memory_ids: Vec<String>,
-    /// With the outcome `no_memories`: why nothing was worth saving.
+    /// For `no_memories`: why nothing was worth saving.
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
-    /// What happened in the conversation, in its order.
+    /// Events of the conversation, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     events: Vec<WorkingEvent>,
 }
@@ -199,16 +198,13 @@ fn yes() -> bool {
 
 impl Tool for MemoryPersistenceComplete {
     const NAME: &str = "memory_persistence_complete";
-    const TITLE: Option<&str> = Some("Say what was remembered");
-    const SUMMARY: &str = "End a run that saves memories, by saying which were saved, or why none.";
+    const TITLE: Option<&str> = Some("Report saved memories");
+    const SUMMARY: &str = "End a run that saves memories and report its result.";
     const GUIDANCE: Guidance = Guidance {
-        when_to_use: "You were to save what is worth remembering, and have done so or found nothing. Once, at the end.",
-        when_not_to_use: "Before all memories are saved, or in a conversation.",
-        disambiguation: "It saves nothing itself: `memory_save` does. The ids must be those that it returned.",
-        examples: &[
-            r#"{"outcome":"saved","saved_memory_ids":["m12","m13"]}"#,
-            r#"{"outcome":"no_memories","reason":"It was small talk."}"#,
-        ],
+        when_to_use: "Once, after you have saved what is worth remembering or found nothing.",
+        when_not_to_use: "",
+        disambiguation: "It saves nothing; `memory_save` does.",
+        examples: &[r#"{"outcome":"saved","saved_memory_ids":["m12","m13"]}"#],
     };
     const EVENTS: &[&str] = &["memory.persisted"];
     type Input = PersistenceInput;

@@ -23,12 +23,12 @@ struct Program {
 impl Tool for BinList {
     const NAME: &str = "bin_list";
     const TITLE: Option<&str> = Some("List programs");
-    const SUMMARY: &str = "List the programs that the user has declared, with what each is for.";
+    const SUMMARY: &str = "List the programs that the user has declared, with the purpose of each.";
     const GUIDANCE: Guidance = Guidance {
-        when_to_use: "You want to know which programs there are, also those that are no tools of yours.",
-        when_not_to_use: "To run one: each is a tool under its own name.",
-        disambiguation: "It runs nothing.",
-        examples: &["{}"],
+        when_to_use: "You want to know which programs exist.",
+        when_not_to_use: "To run a program: call the tool of the same name.",
+        disambiguation: "It also lists programs that are not among your tools.",
+        examples: &[],
     };
     type Input = ();
     type Output = Programs;

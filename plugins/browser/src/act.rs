@@ -13,28 +13,27 @@ pub(crate) struct BrowserClick;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ClickInput {
-    /// Id of the element.
+    /// Element id.
     pub(crate) element: String,
-    /// Whether to click twice.
+    /// Double-click.
     pub(crate) double: Option<bool>,
-    /// Whether to accept dialogs that the click opens; without it they are dismissed.
+    /// Accept dialogs that open; default: dismiss them.
     pub(crate) accept_dialogs: Option<bool>,
-    /// Text for a `prompt`, which is then accepted.
+    /// Answer to a prompt dialog.
     pub(crate) prompt_text: Option<String>,
-    /// Id of the tab; without it the active one.
+    /// Tab id; default: the active tab.
     pub(crate) tab: Option<String>,
 }
 
 impl Tool for BrowserClick {
     const NAME: &str = "browser_click";
     const TITLE: Option<&str> = Some("Click an element");
-    const SUMMARY: &str = "Click an element of the page, and return what changed.";
+    const SUMMARY: &str = "Click an element of the page and return what changed.";
     const GUIDANCE: Guidance = Guidance {
         when_to_use: "To follow a link, press a button or open a menu.",
-        when_not_to_use: "To enter text: use `browser_type`. To choose from a list, or set a box or a switch: use `browser_select`.",
-        disambiguation: "`busy` means that nothing was clicked: the element is gone, covered or has changed. Take another \
-            `browser_snapshot`.",
-        examples: &[r#"{"element":"e17"}"#, r#"{"element":"e20","accept_dialogs":true}"#],
+        when_not_to_use: "To enter text: use `browser_type`. For a list or box: use `browser_select`.",
+        disambiguation: "`busy` means that nothing was clicked: take a new `browser_snapshot`.",
+        examples: &[r#"{"element":"e17"}"#],
     };
     type Input = ClickInput;
     type Output = Shown;
@@ -54,25 +53,25 @@ pub(crate) struct BrowserType;
 pub(crate) struct TypeInput {
     /// Id of the field.
     pub(crate) element: String,
-    /// Text to put in place of what the field holds; empty to clear it.
+    /// New content; empty to clear the field.
     pub(crate) text: Option<String>,
-    /// Instead of `text`: the name of a secret.
+    /// Name of a secret, instead of `text`.
     pub(crate) secret: Option<String>,
-    /// Whether to press Enter afterwards.
+    /// Press Enter afterwards.
     pub(crate) submit: Option<bool>,
-    /// Id of the tab; without it the active one.
+    /// Tab id; default: the active tab.
     pub(crate) tab: Option<String>,
 }
 
 impl Tool for BrowserType {
     const NAME: &str = "browser_type";
     const TITLE: Option<&str> = Some("Fill in a field");
-    const SUMMARY: &str = "Put a text, or a secret by its name, in place of what a field holds.";
+    const SUMMARY: &str = "Replace the content of a field with a text or a secret.";
     const GUIDANCE: Guidance = Guidance {
-        when_to_use: "To fill in forms and searches.",
-        when_not_to_use: "To press single keys: use `browser_press_key`. To choose from a list: use `browser_select`.",
-        disambiguation: "For a password use `secret`, never `text`. It goes into password fields of the sites that may have it, and you never see \
-            it. Until another page is loaded, scripts and screenshots of this one are then denied.",
+        when_to_use: "To fill in a form or a search.",
+        when_not_to_use: "To press single keys: use `browser_press_key`.",
+        disambiguation: "For a password use `secret`, never `text`. Scripts and screenshots are then denied until \
+            another page loads.",
         examples: &[
             r#"{"element":"e4","text":"desk lamp","submit":true}"#,
             r#"{"element":"e6","secret":"SHOP_PASSWORD"}"#,
@@ -116,27 +115,27 @@ pub(crate) struct BrowserPressKey;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct PressKeyInput {
-    /// Key with its modifiers: `Enter`, `ArrowDown`, `a`, `Control+a`.
+    /// Such as `Enter`, `ArrowDown`, `a`, `Control+a`.
     pub(crate) key: String,
-    /// Id of the element that gets it; without it what has the focus.
+    /// Element that gets the key; default: the focused one.
     pub(crate) element: Option<String>,
-    /// Whether to accept dialogs that the key opens; without it they are dismissed.
+    /// Accept dialogs that open; default: dismiss them.
     pub(crate) accept_dialogs: Option<bool>,
-    /// Text for a `prompt`, which is then accepted.
+    /// Answer to a prompt dialog.
     pub(crate) prompt_text: Option<String>,
-    /// Id of the tab; without it the active one.
+    /// Tab id; default: the active tab.
     pub(crate) tab: Option<String>,
 }
 
 impl Tool for BrowserPressKey {
     const NAME: &str = "browser_press_key";
     const TITLE: Option<&str> = Some("Press a key");
-    const SUMMARY: &str = "Press a key in the page, with modifiers if needed.";
+    const SUMMARY: &str = "Press a key in the page.";
     const GUIDANCE: Guidance = Guidance {
         when_to_use: "For Enter, Escape, Tab, arrow keys and shortcuts.",
-        when_not_to_use: "To enter text: use `browser_type`, whose `submit` presses Enter as well.",
-        disambiguation: "One key a call, after its modifiers: `Control+a`.",
-        examples: &[r#"{"key":"Escape"}"#, r#"{"key":"ArrowDown","element":"e5"}"#],
+        when_not_to_use: "To enter text: use `browser_type`.",
+        disambiguation: "",
+        examples: &[r#"{"key":"Escape"}"#],
     };
     type Input = PressKeyInput;
     type Output = Shown;
@@ -158,22 +157,22 @@ pub(crate) struct BrowserSelect;
 pub(crate) struct SelectInput {
     /// Id of the list, box or switch.
     pub(crate) element: String,
-    /// For a list: the texts of the options to choose.
+    /// Texts of the options.
     pub(crate) options: Option<Vec<String>>,
-    /// For a box or a switch: whether it is to be on.
+    /// Whether the box or switch should be on.
     pub(crate) checked: Option<bool>,
-    /// Id of the tab; without it the active one.
+    /// Tab id; default: the active tab.
     pub(crate) tab: Option<String>,
 }
 
 impl Tool for BrowserSelect {
     const NAME: &str = "browser_select";
     const TITLE: Option<&str> = Some("Choose from a list");
-    const SUMMARY: &str = "Choose options of a list, or set a box or a switch.";
+    const SUMMARY: &str = "Choose options of a list, or set a box or switch.";
     const GUIDANCE: Guidance = Guidance {
-        when_to_use: "A form has a list, a check box, a radio button or a switch.",
-        when_not_to_use: "To choose from a menu that opens on a click: use `browser_click` for it and its entry.",
-        disambiguation: "Give `options` for a list, `checked` for a box or a switch. A box that is already as `checked` says is left alone.",
+        when_to_use: "A form has a list, check box, radio button or switch.",
+        when_not_to_use: "To choose from a menu that opens on a click: use `browser_click`.",
+        disambiguation: "Give `options` for a list, or `checked` for a box or switch.",
         examples: &[r#"{"element":"e8","options":["Germany"]}"#, r#"{"element":"e9","checked":true}"#],
     };
     type Input = SelectInput;
@@ -201,11 +200,11 @@ pub(crate) struct BrowserUpload;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct UploadInput {
-    /// Id of the field for files, or of what opens the choice of files.
+    /// Id of the file field, or of what opens it.
     pub(crate) element: String,
-    /// Files to give to the page: absolute, `~/…`, or relative to the working directory. At most 8.
+    /// At most 8 paths: absolute, `~/…`, or relative to the working directory.
     pub(crate) files: Vec<String>,
-    /// Id of the tab; without it the active one.
+    /// Tab id; default: the active tab.
     pub(crate) tab: Option<String>,
 }
 
@@ -215,8 +214,8 @@ impl Tool for BrowserUpload {
     const SUMMARY: &str = "Give files to a page, at most 25 MiB at once.";
     const GUIDANCE: Guidance = Guidance {
         when_to_use: "A form takes a file.",
-        when_not_to_use: "To send a file to the person in the conversation: use `send_file`.",
-        disambiguation: "The page gets the files at once, also before a form is sent. `denied` if settings allow no uploads, or not this file.",
+        when_not_to_use: "",
+        disambiguation: "The page gets the files before a form is sent. Settings may deny it.",
         examples: &[r#"{"element":"e9","files":["report.pdf"]}"#],
     };
     type Input = UploadInput;
@@ -244,20 +243,20 @@ pub(crate) struct BrowserHover;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct HoverInput {
-    /// Id of the element.
+    /// Element id.
     pub(crate) element: String,
-    /// Id of the tab; without it the active one.
+    /// Tab id; default: the active tab.
     pub(crate) tab: Option<String>,
 }
 
 impl Tool for BrowserHover {
     const NAME: &str = "browser_hover";
     const TITLE: Option<&str> = Some("Point at an element");
-    const SUMMARY: &str = "Move the pointer over an element, and return what appears.";
+    const SUMMARY: &str = "Move the pointer over an element and return what appears.";
     const GUIDANCE: Guidance = Guidance {
-        when_to_use: "A menu or a hint appears only while the pointer is over something.",
-        when_not_to_use: "Before a click: `browser_click` moves the pointer by itself.",
-        disambiguation: "It clicks nothing.",
+        when_to_use: "A menu or hint appears only under the pointer.",
+        when_not_to_use: "Before a click: `browser_click` moves the pointer itself.",
+        disambiguation: "",
         examples: &[r#"{"element":"e3"}"#],
     };
     type Input = HoverInput;

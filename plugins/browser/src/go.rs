@@ -17,11 +17,11 @@ pub(crate) struct BrowserNavigate;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct NavigateInput {
-    /// Page to open: an absolute URL, `https` or `http`.
+    /// Absolute URL, `https` or `http`.
     pub(crate) url: Option<String>,
-    /// Instead of `url`: go back, go forward, or reload.
+    /// Instead of `url`: go back, go forward or reload.
     pub(crate) to: Option<To>,
-    /// Id of the tab; without it the active one.
+    /// Tab id; default: the active tab.
     pub(crate) tab: Option<String>,
 }
 
@@ -36,11 +36,11 @@ pub(crate) enum To {
 impl Tool for BrowserNavigate {
     const NAME: &str = "browser_navigate";
     const TITLE: Option<&str> = Some("Open a page");
-    const SUMMARY: &str = "Open a web page in the browser; or go back, go forward, or reload.";
+    const SUMMARY: &str = "Open a web page in the browser, or go back, go forward or reload.";
     const GUIDANCE: Guidance = Guidance {
-        when_to_use: "The page needs scripts, clicks or a login.",
-        when_not_to_use: "To read a plain page or ask an HTTP API: use `fetch_url`.",
-        disambiguation: "It returns the URL and the title; `browser_snapshot` shows the page. `browser_tab_open` opens one more tab.",
+        when_to_use: "A page needs scripts, clicks or a login.",
+        when_not_to_use: "To read a plain page or call an HTTP API: use `fetch_url`.",
+        disambiguation: "`browser_snapshot` shows the page.",
         examples: &[r#"{"url":"https://example.com/login"}"#, r#"{"to":"back"}"#],
     };
     type Input = NavigateInput;
@@ -69,25 +69,25 @@ pub(crate) struct BrowserWait;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct WaitInput {
-    /// Text of the page.
+    /// Text on the page.
     pub(crate) text: String,
-    /// Whether to wait until the text is gone.
+    /// Wait until it is gone.
     pub(crate) gone: Option<bool>,
-    /// How long to wait at most: 1 to 30 seconds, or such as `5s`; without it 10.
+    /// Maximum wait: 1 to 30 seconds, or `5s`; default: 10.
     pub(crate) timeout: Option<Span>,
-    /// Id of the tab; without it the active one.
+    /// Tab id; default: the active tab.
     pub(crate) tab: Option<String>,
 }
 
 impl Tool for BrowserWait {
     const NAME: &str = "browser_wait";
     const TITLE: Option<&str> = Some("Wait for a text");
-    const SUMMARY: &str = "Wait until a page shows a text, or no longer shows it.";
+    const SUMMARY: &str = "Wait until a page shows a text or no longer shows it.";
     const GUIDANCE: Guidance = Guidance {
-        when_to_use: "The page works on something after a click: it loads, saves or searches.",
-        when_not_to_use: "After `browser_navigate`, which waits until the page is loaded.",
-        disambiguation: "If it does not happen in time, the call fails as `timed_out`.",
-        examples: &[r#"{"text":"Order confirmed"}"#, r#"{"text":"Loading","gone":true,"timeout":"30s"}"#],
+        when_to_use: "The page loads, saves or searches after a click.",
+        when_not_to_use: "After `browser_navigate`: it waits for the page itself.",
+        disambiguation: "The call fails as `timed_out` if the text does not come in time.",
+        examples: &[r#"{"text":"Loading","gone":true,"timeout":"30s"}"#],
     };
     type Input = WaitInput;
     type Output = Shown;

@@ -27,12 +27,12 @@ struct Row {
 impl Tool for BrowserTabList {
     const NAME: &str = "browser_tab_list";
     const TITLE: Option<&str> = Some("List the tabs");
-    const SUMMARY: &str = "List the open tabs of the browser, with their ids, URLs and titles.";
+    const SUMMARY: &str = "List the open tabs with their ids, URLs and titles.";
     const GUIDANCE: Guidance = Guidance {
-        when_to_use: "You need the id of a tab, or want to see what a page has opened.",
+        when_to_use: "You need the id of a tab.",
         when_not_to_use: "To read a page: use `browser_snapshot`.",
-        disambiguation: "It starts no browser.",
-        examples: &["{}"],
+        disambiguation: "",
+        examples: &[],
     };
     type Input = ();
     type Output = Tabs;
@@ -56,21 +56,21 @@ pub(crate) struct BrowserTabOpen;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct TabOpenInput {
-    /// Page to open: an absolute URL, `https` or `http`; without it the tab is empty.
+    /// Absolute URL, `https` or `http`; without it the tab is empty.
     pub(crate) url: Option<String>,
-    /// Name of a profile that the user's settings allow: its logins stay. Without it, nothing stays after the session.
+    /// Name of a profile that settings allow; it keeps its logins.
     pub(crate) profile: Option<String>,
 }
 
 impl Tool for BrowserTabOpen {
     const NAME: &str = "browser_tab_open";
     const TITLE: Option<&str> = Some("Open a tab");
-    const SUMMARY: &str = "Open another tab of the browser, which becomes the active one.";
+    const SUMMARY: &str = "Open another tab and make it the active one.";
     const GUIDANCE: Guidance = Guidance {
-        when_to_use: "A page has to stay open beside another one, or a profile with its logins is needed.",
-        when_not_to_use: "To open a page in the active tab: use `browser_navigate`, which opens one if there is none.",
-        disambiguation: "It returns the id of the tab; `browser_tab_select` goes back to another one.",
-        examples: &[r#"{"url":"https://example.com/"}"#, r#"{"url":"https://example.com/","profile":"work"}"#],
+        when_to_use: "A page must stay open, or you need the logins of a profile.",
+        when_not_to_use: "To open a page in the active tab: use `browser_navigate`.",
+        disambiguation: "`browser_tab_select` goes back to another tab.",
+        examples: &[r#"{"url":"https://example.com/","profile":"work"}"#],
     };
     type Input = TabOpenInput;
     type Output = Shown;
@@ -85,18 +85,18 @@ pub(crate) struct BrowserTabSelect;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct TabSelectInput {
-    /// Id of the tab.
+    /// Tab id.
     pub(crate) tab: String,
 }
 
 impl Tool for BrowserTabSelect {
     const NAME: &str = "browser_tab_select";
     const TITLE: Option<&str> = Some("Select a tab");
-    const SUMMARY: &str = "Make a tab the active one, which tools act on without an id.";
+    const SUMMARY: &str = "Make a tab the active one, which calls without `tab` use.";
     const GUIDANCE: Guidance = Guidance {
-        when_to_use: "Several calls are about another tab than the active one.",
-        when_not_to_use: "For one call: give it the id as `tab`.",
-        disambiguation: "`browser_tab_list` has the ids.",
+        when_to_use: "Several calls are about another tab.",
+        when_not_to_use: "",
+        disambiguation: "`browser_tab_list` shows the ids.",
         examples: &[r#"{"tab":"t1"}"#],
     };
     type Input = TabSelectInput;
@@ -112,7 +112,7 @@ pub(crate) struct BrowserTabClose;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct TabCloseInput {
-    /// Id of the tab; without it the active one.
+    /// Tab id; default: the active tab.
     pub(crate) tab: Option<String>,
 }
 
@@ -125,12 +125,12 @@ pub(crate) struct Closed {
 impl Tool for BrowserTabClose {
     const NAME: &str = "browser_tab_close";
     const TITLE: Option<&str> = Some("Close a tab");
-    const SUMMARY: &str = "Close a tab of the browser.";
+    const SUMMARY: &str = "Close one tab of the browser.";
     const GUIDANCE: Guidance = Guidance {
-        when_to_use: "A page is no longer needed.",
-        when_not_to_use: "You are done with all of them: use `browser_close`.",
-        disambiguation: "Ids of elements in it are no longer valid.",
-        examples: &["{}", r#"{"tab":"t2"}"#],
+        when_to_use: "You no longer need a page.",
+        when_not_to_use: "You are done with all pages: use `browser_close`.",
+        disambiguation: "",
+        examples: &[r#"{"tab":"t2"}"#],
     };
     type Input = TabCloseInput;
     type Output = Closed;
@@ -156,12 +156,12 @@ pub(crate) struct BrowserClose;
 impl Tool for BrowserClose {
     const NAME: &str = "browser_close";
     const TITLE: Option<&str> = Some("Close the browser");
-    const SUMMARY: &str = "Close the browser of this session with all of its tabs.";
+    const SUMMARY: &str = "Close the browser of this session with all its tabs.";
     const GUIDANCE: Guidance = Guidance {
         when_to_use: "You are done with web pages.",
-        when_not_to_use: "To close one of several tabs: use `browser_tab_close`.",
-        disambiguation: "Logins stay only in profiles. The next call that needs a browser starts another.",
-        examples: &["{}"],
+        when_not_to_use: "To close one tab: use `browser_tab_close`.",
+        disambiguation: "Only profiles keep logins.",
+        examples: &[],
     };
     type Input = ();
     type Output = Closed;

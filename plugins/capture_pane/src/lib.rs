@@ -12,34 +12,34 @@ struct CapturePane;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Input {
-    /// Pane to look at: `%3`, `SESSION` or `SESSION:PANE`; replaces `session` and `pane`.
+    /// Instead of `session` and `pane`: `%3`, `SESSION` or `SESSION:PANE`.
     target: Option<String>,
-    /// Session to look into; absent: the default one.
+    /// Session name.
     session: Option<String>,
-    /// Pane of that session; absent: the shared one.
+    /// Pane name; default: the shared pane.
     pane: Option<String>,
-    /// First line: 0 is the first visible one, `-100` is 100 lines back in the history, `-` is its beginning.
+    /// First line: `0` is the first visible line, `-100` is 100 lines earlier, `-` is the start of the history.
     start: Option<String>,
-    /// Last line, counted in the same way; `-` is the end of what is visible.
+    /// Last line; `-` is the last visible line.
     end: Option<String>,
-    /// Join lines that the terminal has wrapped.
+    /// Join wrapped lines.
     #[serde(default = "yes")]
     join_wrapped_lines: bool,
-    /// Keep the blanks at the ends of lines.
+    /// Keep trailing spaces.
     #[serde(default)]
     preserve_trailing_spaces: bool,
-    /// Show colours and attributes as escape sequences.
+    /// Include colours as escape sequences.
     #[serde(default)]
     include_escape_sequences: bool,
-    /// Show non-printable characters as octal escapes.
+    /// Show non-printable characters as octal.
     #[serde(default)]
     escape_non_printable: bool,
-    /// Show the screen that a full-screen program has covered, instead of the program's own.
+    /// Show the screen behind a full-screen program.
     #[serde(default)]
     include_alternate_screen: bool,
-    /// How long to wait before looking, seconds or such as `500ms`, at most 10 minutes; absent: not at all.
+    /// Time to wait first: seconds, or `500ms`, `2m`; at most 10 minutes.
     delay: Option<Span>,
-    /// Older form of `delay`, in milliseconds.
+    /// `delay` in milliseconds.
     delay_ms: Option<u64>,
 }
 
@@ -50,13 +50,11 @@ fn yes() -> bool {
 impl Tool for CapturePane {
     const NAME: &str = "capture-pane";
     const TITLE: Option<&str> = Some("Look at a pane");
-    const SUMMARY: &str = "Return what a terminal pane shows, the last 8,000 characters of it.";
+    const SUMMARY: &str = "Return what a terminal pane shows: at most the last 8,000 characters.";
     const GUIDANCE: Guidance = Guidance {
-        when_to_use: "To see the progress of a program that `run_shell` left running, what it asks, or what a full-screen program shows.",
-        when_not_to_use: "To get the output of a command that ends: `run_shell` returns it. Not repeatedly without a pause: set \
-            `delay`; a screen that has not changed is not repeated.",
-        disambiguation: "Only looks, changes nothing. `send-keys` types into a pane. Without `start` and `end` you see what is \
-            visible; the history is before line 0. A full-screen program is seen without `include_alternate_screen`.",
+        when_to_use: "To see the output or the question of a program that runs in a pane.",
+        when_not_to_use: "To get the output of a command that ends: `run_shell` returns it.",
+        disambiguation: "An unchanged screen is not returned again: set `delay`. `send-keys` types into a pane.",
         examples: &[r#"{"pane":"server","delay":"2s"}"#, r#"{"target":"%3","start":"-200"}"#],
     };
     type Input = Input;

@@ -27,44 +27,45 @@ enum Action {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Input {
+    /// What to do.
     action: Action,
-    /// Which schedule: letters, digits, `_` and `-`.
+    /// Id of the schedule: letters, digits, `_`, `-`.
     #[schemars(length(min = 1, max = 50))]
     id: Option<String>,
-    /// For `create`: the text that you get each time.
+    /// For `create`: text that you get each time.
     #[schemars(length(min = 1, max = 10_000))]
     prompt: Option<String>,
-    /// Where what comes of the prompt goes, as `adapter:target`.
+    /// Where the result of the prompt goes: `adapter:target`.
     delivery_target: Option<String>,
-    /// For `create`, instead of `prompt`: a program that the user has declared, or a tool such as `run_shell`, to run as a job.
+    /// For `create`, instead of `prompt`: a declared program, or a tool such as `run_shell`.
     bin: Option<String>,
-    /// The program's arguments.
+    /// Arguments of the program.
     #[serde(default)]
     args: Vec<String>,
-    /// Text for the program's standard input.
+    /// Standard input of the program.
     stdin: Option<String>,
-    /// For a tool that is not a program, instead of `args` and `stdin`: the arguments of its call.
+    /// For a tool, instead of `args` and `stdin`: its arguments.
     arguments: Option<Map<String, Value>>,
-    /// When, in five fields: minute, hour, day of the month, month, day of the week (0 and 7 are Sunday).
+    /// Five fields: minute, hour, day of month, month, day of week (0 and 7 are Sunday).
     cron_expr: Option<String>,
-    /// Instead of `cron_expr`: how often: seconds, or such as `10m`. Without either: an hour.
+    /// Instead of `cron_expr`: time between runs, seconds or `10m`; at least a minute; default: an hour.
     interval_secs: Option<Span>,
-    /// The time zone, such as `Europe/Berlin`; without it that of this machine.
+    /// Time zone, such as `Europe/Berlin`; default: this machine's.
     zone: Option<String>,
-    /// Only from this hour of the day on; with `active_end_hour`.
+    /// First hour of the day; needs `active_end_hour`.
     #[schemars(range(min = 0, max = 23))]
     active_start_hour: Option<u8>,
-    /// Until this hour of the day; over midnight where it is less than the first, 0 is midnight.
+    /// Hour at which it stops; 22 to 6 goes over midnight, 0 is midnight.
     #[schemars(range(min = 0, max = 23))]
     active_end_hour: Option<u8>,
-    /// For `delete`: which schedule.
+    /// For `delete`: id of the schedule.
     delete_id: Option<String>,
-    /// How long it may take each time: seconds, or such as `10m`, which it is without this.
+    /// Time that a run may take, seconds or `10m`; default: 10 minutes.
     timeout_secs: Option<Span>,
-    /// Whether it ends with the first time.
+    /// End after one run.
     #[serde(default)]
     run_once: bool,
-    /// Whether it takes the place of one with the same id.
+    /// Replace a schedule of the same id.
     #[serde(default)]
     replace: bool,
 }
@@ -132,19 +133,13 @@ struct LastRow {
 impl Tool for Cron {
     const NAME: &str = "cron";
     const TITLE: Option<&str> = Some("Do something at set times");
-    const SUMMARY: &str = "Have a prompt come back to you, or a program or command run, at set times; list such schedules, and delete, pause or resume one.";
+    const SUMMARY: &str = "Run a prompt, program or command at set times, or manage such schedules.";
     const GUIDANCE: Guidance = Guidance {
-        when_to_use: "Something is to happen later, or again and again, also when nobody is there.",
-        when_not_to_use: "It is to run in the background now: use `job_submit`.",
-        disambiguation: "`create` wants an `id`, and `prompt` or `bin`. A person may be asked about a command now; nobody is asked when it runs. \
-            What nobody was there for is missed, but for the last time of it, as long as that is not long ago. Three failures in a row disable a \
-            schedule.",
-        examples: &[
-            r#"{"action":"create","id":"morning","prompt":"Sum up what came in overnight.","delivery_target":"discord:general","cron_expr":"0 9 * * 1-5","zone":"Europe/Berlin"}"#,
-            r#"{"action":"create","id":"backup","bin":"run_shell","arguments":{"command":"make backup","risk":"low","mutation":true,"privesc":false,"why":"a backup each night"},"cron_expr":"30 2 * * *"}"#,
-            r#"{"action":"list"}"#,
-            r#"{"action":"delete","delete_id":"morning"}"#,
-        ],
+        when_to_use: "Something must happen later, or again and again.",
+        when_not_to_use: "To run something in the background now: use `job_submit`.",
+        disambiguation: "`create` needs `id`, and `prompt` or `bin`. Nobody is asked when it runs. Only the latest \
+            missed run is made up for, if recent. Three failures in a row disable a schedule.",
+        examples: &[r#"{"action":"create","id":"morning","prompt":"Sum up new mail.","cron_expr":"0 9 * * 1-5"}"#],
     };
     type Input = Input;
     type Output = Output;

@@ -17,38 +17,34 @@ struct Exec;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Input {
-    /// Program to start: a name that is found on PATH, or an absolute path.
+    /// Name on PATH, or absolute path.
     program: String,
-    /// Its arguments, each as it is: no quotes, nothing is expanded.
+    /// Arguments, passed as they are.
     #[serde(default)]
     args: Vec<String>,
-    /// Directory to start it in: absolute, `~/…`, or relative to the working directory. Without it, that directory.
+    /// Absolute, `~/…`, or relative to the working directory.
     working_dir: Option<String>,
-    /// Environment variables to set for it.
+    /// Environment variables to set.
     #[serde(default)]
     env: Vec<Variable>,
-    /// Text for its standard input, which then ends. Without it there is none.
+    /// Text for standard input; without it there is none.
     stdin: Option<String>,
-    /// How long to wait: 1 to 300 seconds or such as `2m`, 60 without it. Then it is ended with all that it started.
+    /// Time to wait: 1 to 300 seconds or `2m`, default 60. Then it and all that it started are ended.
     timeout_seconds: Option<Span>,
-    /// What it is for, in a sentence: a person who is asked about it reads this.
+    /// Reason in one sentence, for the person who is asked.
     why: Option<String>,
 }
 
 impl Tool for Exec {
     const NAME: &str = "exec";
     const TITLE: Option<&str> = Some("Start a program");
-    const SUMMARY: &str =
-        "Start a program with its arguments, without a shell, and return exit code, stdout and stderr.";
+    const SUMMARY: &str = "Start one program without a shell and return exit code, stdout and stderr.";
     const GUIDANCE: Guidance = Guidance {
-        when_to_use: "One program, above all where arguments hold blanks, quotes, `$` or text of others.",
-        when_not_to_use: "Pipes, redirections, several commands: use `shell`.",
-        disambiguation: "Nothing is expanded: `*`, `~` and `$HOME` are given to the program as they are. An exit code other than 0 is a result, \
-            not an error. Of long output the beginning and the end are returned.",
-        examples: &[
-            r#"{"program":"git","args":["commit","-m","Fix the \"quote\" bug"]}"#,
-            r#"{"program":"jq","args":[".name"],"stdin":"{\"name\":\"x\"}"}"#,
-        ],
+        when_to_use: "To run one program, especially if arguments contain blanks, quotes or `$`.",
+        when_not_to_use: "For pipes, redirections or several commands: use `shell`.",
+        disambiguation: "Nothing is expanded: `*`, `~` and `$HOME` are passed as they are. An exit code other than 0 \
+            is not an error. The middle of long output is omitted.",
+        examples: &[r#"{"program":"git","args":["commit","-m","Fix the \"quote\" bug"]}"#],
     };
     type Input = Input;
     type Output = Output;

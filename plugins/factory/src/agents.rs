@@ -22,10 +22,10 @@ fn check_id(id: &str) -> Result<()> {
 #[derive(Clone, Copy, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum Direction {
-    /// Both may write to each other.
+    /// Both may write.
     #[default]
     TwoWay,
-    /// The new agent may write to the other.
+    /// Only the new agent may write.
     OneWay,
 }
 
@@ -34,17 +34,19 @@ enum Direction {
 enum LinkKind {
     #[default]
     Peer,
-    /// One of them leads the other.
+    /// One leads the other.
     Hierarchical,
 }
 
 #[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Link {
-    /// The agent or person at its other end, by its id.
+    /// Id of the agent or person.
     target: String,
+    /// Who may write.
     #[serde(default)]
     direction: Direction,
+    /// Kind of link.
     #[serde(default)]
     kind: LinkKind,
 }
@@ -52,20 +54,20 @@ struct Link {
 #[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct CreateInput {
-    /// What it is known by: 2 to 64 of a-z, 0-9 and `-`.
+    /// Id: 2 to 64 of a-z, 0-9 and `-`.
     agent_id: String,
-    /// What people call it.
+    /// Name for people.
     display_name: String,
     /// What it does, in a few words.
     #[serde(skip_serializing_if = "Option::is_none")]
     role: Option<String>,
-    /// Who it is and how it speaks, as a text in Markdown.
+    /// Markdown: its character and how it speaks.
     soul_content: String,
-    /// What it is and what it is for, as a text in Markdown.
+    /// Markdown: what it is and what it is for.
     identity_content: String,
-    /// How it is to act, as a text in Markdown.
+    /// Markdown: how it must act.
     role_content: String,
-    /// Who it can write to.
+    /// Agents and people that it can write to.
     #[serde(default)]
     links: Vec<Link>,
 }
@@ -83,13 +85,13 @@ pub(crate) struct CreateAgent;
 impl Tool for CreateAgent {
     const NAME: &str = "factory_create_agent";
     const TITLE: Option<&str> = Some("Set up an agent");
-    const SUMMARY: &str = "Make a new agent of its three texts, with its links to others, and start it.";
+    const SUMMARY: &str = "Make a new agent from three texts and start it.";
     const GUIDANCE: Guidance = Guidance {
-        when_to_use: "You know what the agent is for and have its texts, and the person agreed.",
-        when_not_to_use: "To change one that exists: use `factory_update_identity` or `factory_update_config`.",
-        disambiguation: "Its id stays for good. It begins to work at once.",
+        when_to_use: "You have its texts, and the person agreed.",
+        when_not_to_use: "To change an agent: use `factory_update_identity` or `factory_update_config`.",
+        disambiguation: "Its id cannot change later. It begins to work at once.",
         examples: &[
-            r##"{"agent_id":"release-helper","display_name":"Release helper","soul_content":"# Soul\nCalm and exact.","identity_content":"# Identity\nPrepares releases.","role_content":"# Role\nAsk before you publish.","links":[{"target":"main"}]}"##,
+            r#"{"agent_id":"release-helper","display_name":"Release helper","soul_content":"Calm.","identity_content":"Prepares releases.","role_content":"Ask first."}"#,
         ],
     };
     const EVENTS: &[&str] = &["agent.create"];
@@ -113,14 +115,15 @@ impl Tool for CreateAgent {
 #[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct IdentityInput {
+    /// Id of the agent.
     agent_id: String,
-    /// The new text; without it, it stays.
+    /// New Markdown: its character and how it speaks.
     #[serde(skip_serializing_if = "Option::is_none")]
     soul_content: Option<String>,
-    /// The new text; without it, it stays.
+    /// New Markdown: what it is and what it is for.
     #[serde(skip_serializing_if = "Option::is_none")]
     identity_content: Option<String>,
-    /// The new text; without it, it stays.
+    /// New Markdown: how it must act.
     #[serde(skip_serializing_if = "Option::is_none")]
     role_content: Option<String>,
 }
@@ -138,14 +141,12 @@ pub(crate) struct UpdateIdentity;
 impl Tool for UpdateIdentity {
     const NAME: &str = "factory_update_identity";
     const TITLE: Option<&str> = Some("Change who an agent is");
-    const SUMMARY: &str = "Replace texts of an agent: who it is, what it is for, how it is to act.";
+    const SUMMARY: &str = "Replace the texts that define an agent.";
     const GUIDANCE: Guidance = Guidance {
-        when_to_use: "An agent should speak or act in another way from now on.",
+        when_to_use: "An agent should speak or act differently from now on.",
         when_not_to_use: "For its models and limits: use `factory_update_config`.",
-        disambiguation: "What you give takes the place of the whole text; what you leave out stays.",
-        examples: &[
-            r##"{"agent_id":"release-helper","role_content":"# Role\nAsk before you publish, and before you tag."}"##,
-        ],
+        disambiguation: "A text that you give replaces the whole old text; the others stay.",
+        examples: &[r#"{"agent_id":"release-helper","role_content":"Ask before you publish."}"#],
     };
     const EVENTS: &[&str] = &["factory.identity"];
     type Input = IdentityInput;
@@ -167,23 +168,28 @@ impl Tool for UpdateIdentity {
     }
 }
 
-/// The models of an agent's processes.
+/// Models of its processes.
 #[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Routing {
+    /// Model.
     #[serde(skip_serializing_if = "Option::is_none")]
     channel: Option<String>,
+    /// Model.
     #[serde(skip_serializing_if = "Option::is_none")]
     branch: Option<String>,
+    /// Model.
     #[serde(skip_serializing_if = "Option::is_none")]
     worker: Option<String>,
+    /// Model.
     #[serde(skip_serializing_if = "Option::is_none")]
     compactor: Option<String>,
+    /// Model.
     #[serde(skip_serializing_if = "Option::is_none")]
     cortex: Option<String>,
 }
 
-/// The limits of an agent.
+/// Its limits.
 #[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Tuning {
@@ -193,13 +199,13 @@ struct Tuning {
     /// 1 to 64.
     #[serde(skip_serializing_if = "Option::is_none")]
     max_concurrent_workers: Option<u64>,
-    /// Of a channel: 1 to 100.
+    /// Turns of a channel: 1 to 100.
     #[serde(skip_serializing_if = "Option::is_none")]
     max_turns: Option<u64>,
-    /// Of a branch: 1 to 100.
+    /// Turns of a branch: 1 to 100.
     #[serde(skip_serializing_if = "Option::is_none")]
     branch_max_turns: Option<u64>,
-    /// In tokens: 1,000 to 2,000,000.
+    /// Tokens: 1,000 to 2,000,000.
     #[serde(skip_serializing_if = "Option::is_none")]
     context_window: Option<u64>,
 }
@@ -207,6 +213,7 @@ struct Tuning {
 #[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ConfigInput {
+    /// Id of the agent.
     agent_id: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     routing: Option<Routing>,
@@ -219,11 +226,11 @@ pub(crate) struct UpdateConfig;
 impl Tool for UpdateConfig {
     const NAME: &str = "factory_update_config";
     const TITLE: Option<&str> = Some("Change an agent's settings");
-    const SUMMARY: &str = "Change which models an agent's processes use, and its limits.";
+    const SUMMARY: &str = "Change the models and limits of an agent.";
     const GUIDANCE: Guidance = Guidance {
-        when_to_use: "An agent is too slow, too dear, or gives up too early.",
-        when_not_to_use: "For who it is and how it acts: use `factory_update_identity`.",
-        disambiguation: "What you leave out stays as it is.",
+        when_to_use: "An agent is too slow, too expensive, or gives up too early.",
+        when_not_to_use: "To change who it is or how it acts: use `factory_update_identity`.",
+        disambiguation: "Settings that you omit stay as they are.",
         examples: &[r#"{"agent_id":"release-helper","tuning":{"max_concurrent_workers":4}}"#],
     };
     const EVENTS: &[&str] = &["factory.config"];

@@ -26,12 +26,12 @@ pub(crate) struct ListPresets;
 impl Tool for ListPresets {
     const NAME: &str = "factory_list_presets";
     const TITLE: Option<&str> = Some("List presets");
-    const SUMMARY: &str = "List the presets that a new agent can be made from.";
+    const SUMMARY: &str = "List the presets for new agents.";
     const GUIDANCE: Guidance = Guidance {
-        when_to_use: "Somebody wants a new agent, before you ask what it is to be like.",
+        when_to_use: "Somebody wants a new agent.",
         when_not_to_use: "You know which preset you want: use `factory_load_preset`.",
-        disambiguation: "A preset is a draft: nothing is made of it until `factory_create_agent`.",
-        examples: &["{}"],
+        disambiguation: "",
+        examples: &[],
     };
     const EVENTS: &[&str] = &["factory.presets"];
     type Input = ();
@@ -45,7 +45,7 @@ impl Tool for ListPresets {
 #[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct LoadInput {
-    /// The preset, by its id.
+    /// Id of the preset.
     preset_id: String,
 }
 
@@ -69,9 +69,9 @@ impl Tool for LoadPreset {
     const TITLE: Option<&str> = Some("Load a preset");
     const SUMMARY: &str = "Load a preset: the three texts of an agent, as a draft.";
     const GUIDANCE: Guidance = Guidance {
-        when_to_use: "A preset of `factory_list_presets` is near what is wanted.",
-        when_not_to_use: "To see which there are: use `factory_list_presets`.",
-        disambiguation: "Adapt what it returns to what you were told, then pass it to `factory_create_agent`.",
+        when_to_use: "A preset is close to what is wanted.",
+        when_not_to_use: "",
+        disambiguation: "Adapt the texts, then pass them to `factory_create_agent`.",
         examples: &[r#"{"preset_id":"researcher"}"#],
     };
     const EVENTS: &[&str] = &["factory.preset"];
@@ -100,9 +100,9 @@ enum MemoryType {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct SearchInput {
-    /// What to look for, in words.
+    /// Words to search for.
     query: String,
-    /// How many to return: 1 to 25, 10 without it.
+    /// Number of results: 1 to 25, default 10.
     max_results: Option<u64>,
     /// Only memories of this type.
     memory_type: Option<MemoryType>,
@@ -136,11 +136,11 @@ pub(crate) struct SearchContext;
 impl Tool for SearchContext {
     const NAME: &str = "factory_search_context";
     const TITLE: Option<&str> = Some("Search what is known");
-    const SUMMARY: &str = "Search what is known of the people and their work, to ground a new agent in it.";
+    const SUMMARY: &str = "Search the main agent's memories of people and their work.";
     const GUIDANCE: Guidance = Guidance {
         when_to_use: "Before you write the texts of a new agent.",
-        when_not_to_use: "To recall something for yourself.",
-        disambiguation: "It searches the memories of the main agent, not files or the web.",
+        when_not_to_use: "To recall something for yourself: use `memory_recall`.",
+        disambiguation: "It does not search files or the web.",
         examples: &[r#"{"query":"how we release, and who decides","memory_type":"decision"}"#],
     };
     const EVENTS: &[&str] = &["factory.context"];

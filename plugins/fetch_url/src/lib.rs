@@ -20,12 +20,12 @@ struct FetchUrl;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Input {
-    /// URL to get: absolute, `https` or `http`.
+    /// Absolute URL, `https` or `http`.
     url: String,
-    /// `text` shows HTML as lines with links, without markup; `raw` (default) is the unchanged body.
+    /// `text`: HTML as lines with links, without markup. `raw` (default): the unchanged body.
     #[serde(default, rename = "as")]
     form: Form,
-    /// Character to start at; the notice of a truncated result names the next one.
+    /// Character to start at; a notice names the next one.
     offset: Option<u32>,
 }
 
@@ -55,13 +55,11 @@ struct Page {
 impl Tool for FetchUrl {
     const NAME: &str = "fetch_url";
     const TITLE: Option<&str> = Some("Fetch a URL");
-    const SUMMARY: &str = "Get one URL and return status, type and text, up to 8,000 characters at a time.";
+    const SUMMARY: &str = "Get a URL and return status, type and text: at most 8,000 characters a call.";
     const GUIDANCE: Guidance = Guidance {
-        when_to_use: "You know the URL and need what it says: documentation, an article, a source file, an HTTP API.",
-        when_not_to_use: "To find out which page to read, to send data or use a method other than GET, or to download a \
-            binary file.",
-        disambiguation: "`web_search` finds URLs. `run_shell` with `curl` downloads files and sends other requests, from \
-            the machine where commands run.",
+        when_to_use: "You know the URL of a page, a source file or an HTTP API.",
+        when_not_to_use: "To send data or download a binary file: use `run_shell` with `curl`.",
+        disambiguation: "`web_search` finds URLs.",
         examples: &[
             r#"{"url":"https://www.rust-lang.org/","as":"text"}"#,
             r#"{"url":"https://example.com/data.json","offset":8000}"#,

@@ -7,11 +7,11 @@ use toolcrib_sdk::{Guidance, JsonSchema, Result, Tool, schemars};
 #[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ExecInput {
-    /// The agent, by its name.
+    /// Name of the agent.
     r#ref: String,
-    /// What it is to do or answer: it knows nothing of this conversation.
+    /// Task or question; the agent does not know this conversation.
     prompt: String,
-    /// To go on with it where an earlier call ended: the session that this call returned.
+    /// Session of an earlier call, to continue it.
     session_id: Option<String>,
 }
 
@@ -41,10 +41,10 @@ macro_rules! exec {
             const TITLE: Option<&str> = Some($title);
             const SUMMARY: &str = $summary;
             const GUIDANCE: Guidance = Guidance {
-                when_to_use: "Another agent knows or can do what you cannot, and you need its answer to go on.",
-                when_not_to_use: "You can do it yourself. To tell somebody something: send a message.",
+                when_to_use: "You need the answer of another agent to go on.",
+                when_not_to_use: "You can do it yourself, or need no answer.",
                 disambiguation: $other,
-                examples: &[r#"{"ref":"researcher","prompt":"Which of our three suppliers ships to Norway? Name your sources."}"#],
+                examples: &[r#"{"ref":"researcher","prompt":"Which supplier ships to Norway?"}"#],
             };
             const EVENTS: &[&str] = &["agent.exec"];
             type Input = ExecInput;
@@ -65,14 +65,14 @@ exec!(
     "agent_exec",
     false,
     "Call an agent",
-    "Give another agent a prompt, and return its answer.",
-    "It calls agents that are linked to you; `agent_exec_any` calls any. Calls go four agents deep, and never back to one that led to them."
+    "Send a prompt to an agent that is linked to you, and return its answer.",
+    "`agent_exec_any` also calls agents that are not linked to you. Calls nest at most four agents deep."
 );
 exec!(
     AgentExecAny,
     "agent_exec_any",
     true,
     "Call any agent",
-    "Give any agent a prompt, and return its answer.",
-    "It calls any agent; `agent_exec` calls those that are linked to you. Calls go four agents deep, and never back to one that led to them."
+    "Send a prompt to any agent, linked to you or not, and return its answer.",
+    "`agent_exec` calls only agents that are linked to you. Calls nest at most four agents deep."
 );

@@ -7,12 +7,12 @@ use toolcrib_sdk::{Guidance, JsonSchema, Result, Tool, schemars};
 #[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct CreateInput {
-    /// What it is made of, as `image_list` has it.
+    /// Image, from `image_list`.
     image: String,
-    /// What it is to be called.
+    /// Name for the agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     name: Option<String>,
-    /// What it is to think with, as `model_list` has it; without it, what the image says.
+    /// Model, from `model_list`; default: that of the image.
     #[serde(skip_serializing_if = "Option::is_none")]
     model: Option<String>,
 }
@@ -20,9 +20,9 @@ pub(crate) struct CreateInput {
 #[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct SourceInput {
-    /// The text of an Agentfile.
+    /// Text of the Agentfile.
     source: String,
-    /// What it is to be called.
+    /// Name for the agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     name: Option<String>,
 }
@@ -38,11 +38,11 @@ pub(crate) struct AgentCreate;
 impl Tool for AgentCreate {
     const NAME: &str = "agent_create";
     const TITLE: Option<&str> = Some("Make an agent");
-    const SUMMARY: &str = "Make an agent of an image, and start it.";
+    const SUMMARY: &str = "Make an agent from an image and start it.";
     const GUIDANCE: Guidance = Guidance {
-        when_to_use: "Work of a kind comes again and again, and no agent is for it.",
-        when_not_to_use: "An agent for it exists: use `agent_exec`. For one task of your own: use a worker.",
-        disambiguation: "It stays until it is deleted. `agent_create_from_source` makes one of a text instead of an image.",
+        when_to_use: "A kind of work recurs, and no agent does it.",
+        when_not_to_use: "An agent for it exists: use `agent_exec`.",
+        disambiguation: "It exists until it is deleted. `agent_create_from_source` takes a text instead.",
         examples: &[r#"{"image":"ghcr.io/openotters/agents/researcher:v1","name":"researcher"}"#],
     };
     const EVENTS: &[&str] = &["agent.create"];
@@ -59,12 +59,12 @@ pub(crate) struct AgentCreateFromSource;
 
 impl Tool for AgentCreateFromSource {
     const NAME: &str = "agent_create_from_source";
-    const TITLE: Option<&str> = Some("Make an agent of a text");
-    const SUMMARY: &str = "Make an agent of an Agentfile that you write, and start it.";
+    const TITLE: Option<&str> = Some("Make an agent from a text");
+    const SUMMARY: &str = "Make an agent from an Agentfile that you write, and start it.";
     const GUIDANCE: Guidance = Guidance {
-        when_to_use: "No image is what you need.",
-        when_not_to_use: "An image for it exists: use `agent_create`.",
-        disambiguation: "It is built from the text first, which may fail; then it stays until it is deleted.",
+        when_to_use: "No image fits.",
+        when_not_to_use: "",
+        disambiguation: "The build may fail. The agent exists until it is deleted.",
         examples: &[
             r#"{"source":"FROM scratch\nRUNTIME ghcr.io/openotters/runtime:latest\nMODEL ollama/qwen3:8b\nNAME greeter"}"#,
         ],
@@ -82,7 +82,7 @@ impl Tool for AgentCreateFromSource {
 #[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct DeleteInput {
-    /// The agent, by its name.
+    /// Name of the agent.
     r#ref: String,
 }
 
@@ -113,8 +113,8 @@ macro_rules! delete {
             const TITLE: Option<&str> = Some($title);
             const SUMMARY: &str = $summary;
             const GUIDANCE: Guidance = Guidance {
-                when_to_use: "It has done its work and nobody will call it again.",
-                when_not_to_use: "It only should stop what it does now.",
+                when_to_use: "Nobody needs the agent any more.",
+                when_not_to_use: "",
                 disambiguation: $other,
                 examples: &[r#"{"ref":"researcher"}"#],
             };
@@ -136,15 +136,15 @@ delete!(
     false,
     "Delete an agent",
     "Delete an agent that you made, with its conversations.",
-    "It deletes agents that you made; `agent_delete_any` deletes any. What it knew is lost."
+    "`agent_delete_any` also deletes agents that others made. What the agent knew is lost."
 );
 delete!(
     AgentDeleteAny,
     "agent_delete_any",
     true,
     "Delete any agent",
-    "Delete any agent, with its conversations.",
-    "It deletes any agent; `agent_delete` deletes those that you made. What it knew is lost."
+    "Delete any agent, made by you or others, with its conversations.",
+    "`agent_delete` deletes only agents that you made. What the agent knew is lost."
 );
 
 pub(crate) struct SelfReload;
@@ -157,13 +157,13 @@ pub(crate) struct Reloading {
 
 impl Tool for SelfReload {
     const NAME: &str = "self_reload";
-    const TITLE: Option<&str> = Some("Start anew");
-    const SUMMARY: &str = "Start yourself anew, with the tools and settings that there are by now.";
+    const TITLE: Option<&str> = Some("Restart yourself");
+    const SUMMARY: &str = "Restart yourself with the current tools and settings.";
     const GUIDANCE: Guidance = Guidance {
         when_to_use: "Your tools or settings were changed, and you need them.",
-        when_not_to_use: "Something failed: say so instead.",
-        disambiguation: "This conversation goes on after it; what runs for you may end.",
-        examples: &["{}"],
+        when_not_to_use: "",
+        disambiguation: "This conversation continues. Work that runs for you may end.",
+        examples: &[],
     };
     const EVENTS: &[&str] = &["agent.reload"];
     type Input = ();

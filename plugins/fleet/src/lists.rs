@@ -25,7 +25,7 @@ pub(crate) struct Agents {
 #[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct InfoInput {
-    /// The agent, by its name.
+    /// Name of the agent.
     r#ref: String,
 }
 
@@ -65,7 +65,7 @@ macro_rules! list {
             const TITLE: Option<&str> = Some($title);
             const SUMMARY: &str = $summary;
             const GUIDANCE: Guidance =
-                Guidance { when_to_use: $when, when_not_to_use: $not, disambiguation: $other, examples: &["{}"] };
+                Guidance { when_to_use: $when, when_not_to_use: $not, disambiguation: $other, examples: &[] };
             const EVENTS: &[&str] = &[$kind];
             type Input = ();
             type Output = $output;
@@ -84,10 +84,10 @@ list!(
     Agents,
     false,
     "List agents",
-    "List the agents that you can call, with what each is for.",
+    "List the agents that are linked to you, with the purpose of each.",
     "Another agent may know or do what you cannot.",
-    "For one agent whose name you know: use `agent_info`.",
-    "It has the agents that are linked to you; `agent_list_all` has all of them."
+    "You know the name of the agent: use `agent_info`.",
+    "`agent_list_all` also lists agents that are not linked to you."
 );
 list!(
     AgentListAll,
@@ -96,10 +96,10 @@ list!(
     Agents,
     true,
     "List all agents",
-    "List all agents, whether they are linked to you or not.",
-    "You look after other agents.",
-    "To find one to call: use `agent_list`.",
-    "It has all agents; `agent_list` has those that are linked to you."
+    "List all agents, linked to you or not.",
+    "You manage other agents.",
+    "To find an agent to call: use `agent_list`.",
+    "`agent_list` lists only agents that are linked to you."
 );
 list!(
     ImageList,
@@ -108,10 +108,10 @@ list!(
     Images,
     false,
     "List images",
-    "List the images that agents can be made of.",
+    "List the images from which agents can be made.",
     "Before `agent_create`.",
-    "For agents that run: use `agent_list`.",
-    "An image is what an agent is made of, a model what it thinks with (`model_list`)."
+    "To list agents: use `agent_list`.",
+    ""
 );
 list!(
     ModelList,
@@ -121,9 +121,9 @@ list!(
     false,
     "List models",
     "List the models that agents can use.",
-    "Before `agent_create`, or to say which model another agent should have.",
-    "For agents: use `agent_list`.",
-    "A model is what an agent thinks with, an image what it is made of (`image_list`)."
+    "Before `agent_create`, to choose a model.",
+    "To list agents: use `agent_list`.",
+    ""
 );
 
 macro_rules! info {
@@ -135,7 +135,7 @@ macro_rules! info {
             const TITLE: Option<&str> = Some($title);
             const SUMMARY: &str = $summary;
             const GUIDANCE: Guidance = Guidance {
-                when_to_use: "You want to know what an agent is for, or whether it runs, before you call it.",
+                when_to_use: "Before you call an agent.",
                 when_not_to_use: "You do not know its name: use `agent_list`.",
                 disambiguation: $other,
                 examples: &[r#"{"ref":"researcher"}"#],
@@ -157,14 +157,14 @@ info!(
     "agent_info",
     false,
     "Show an agent",
-    "Show what an agent that you can call is for, and whether it runs.",
-    "It knows the agents that are linked to you; `agent_info_any` knows all of them."
+    "Show the purpose and state of an agent that is linked to you.",
+    "`agent_info_any` also shows agents that are not linked to you."
 );
 info!(
     AgentInfoAny,
     "agent_info_any",
     true,
     "Show any agent",
-    "Show what any agent is for, and whether it runs.",
-    "It knows all agents; `agent_info` knows those that are linked to you."
+    "Show the purpose and state of any agent, linked to you or not.",
+    "`agent_info` shows only agents that are linked to you."
 );

@@ -17,12 +17,9 @@ const NOTES: usize = 50;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum State {
-    /// It is pursued.
     #[default]
     Active,
-    /// It is reached.
     Done,
-    /// It is pursued no more.
     Dropped,
 }
 

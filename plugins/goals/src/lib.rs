@@ -18,12 +18,12 @@ struct GoalCreate;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct CreateInput {
-    /// What is to be reached, in a line of at most 200 bytes.
+    /// What to reach: at most 200 bytes.
     title: String,
-    /// Why, and how it is seen that it is reached: at most 20,000 bytes.
+    /// Why, and how to see that it is reached: at most 20,000 bytes.
     #[serde(default)]
     description: String,
-    /// The number of the goal that it serves.
+    /// Number of the goal that it serves.
     parent: Option<u64>,
 }
 
@@ -37,12 +37,12 @@ struct Changed {
 impl Tool for GoalCreate {
     const NAME: &str = "goal_create";
     const TITLE: Option<&str> = Some("Set a goal");
-    const SUMMARY: &str = "Write down what is to be reached over a long time.";
+    const SUMMARY: &str = "Record a long-term goal.";
     const GUIDANCE: Guidance = Guidance {
-        when_to_use: "Somebody wants something reached that takes many tasks.",
-        when_not_to_use: "One piece of work reaches it: use `task_create`.",
-        disambiguation: "A goal is pursued; a task is done.",
-        examples: &[r#"{"title":"All services run on ARM by December","description":"It costs a third less."}"#],
+        when_to_use: "Somebody wants something that takes many tasks.",
+        when_not_to_use: "One piece of work is enough: use `task_create`.",
+        disambiguation: "A task is one piece of work.",
+        examples: &[r#"{"title":"All services run on ARM by December"}"#],
     };
     type Input = CreateInput;
     type Output = Changed;
@@ -64,7 +64,7 @@ struct GoalList;
 struct ListInput {
     /// Only goals in this state.
     state: Option<State>,
-    /// How many at most: 1 to 200.
+    /// Number of goals: 1 to 200.
     #[serde(default = "listed")]
     limit: u32,
 }
@@ -99,12 +99,12 @@ struct Row {
 impl Tool for GoalList {
     const NAME: &str = "goal_list";
     const TITLE: Option<&str> = Some("List goals");
-    const SUMMARY: &str = "List what is pursued, and how far it is.";
+    const SUMMARY: &str = "List goals and their progress.";
     const GUIDANCE: Guidance = Guidance {
         when_to_use: "You plan, or decide what matters now.",
-        when_not_to_use: "You look for work that is ready: use `task_list`.",
-        disambiguation: "Goals are few and last; tasks are many and end.",
-        examples: &["{}", r#"{"state":"active"}"#],
+        when_not_to_use: "You look for work to do: use `task_list`.",
+        disambiguation: "",
+        examples: &[r#"{"state":"active"}"#],
     };
     type Input = ListInput;
     type Output = Listed;
@@ -135,30 +135,30 @@ struct GoalUpdate;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct UpdateInput {
-    /// The number of the goal.
+    /// Number of the goal.
     goal_number: u64,
-    /// Another title.
+    /// New title.
     title: Option<String>,
-    /// Another description.
+    /// New description.
     description: Option<String>,
-    /// Whether it is pursued.
+    /// New state.
     state: Option<State>,
-    /// How far it is, in percent: 0 to 100.
+    /// Percent reached: 0 to 100.
     progress: Option<u8>,
-    /// What there is to note: at most 2,000 bytes. The last 50 stay.
+    /// Note to add: at most 2,000 bytes. The last 50 notes stay.
     note: Option<String>,
-    /// The revision that you have read: where it has another one by now, nothing is changed.
+    /// Revision that you read. If there is a newer one, nothing is changed.
     expected_revision: Option<u64>,
 }
 
 impl Tool for GoalUpdate {
     const NAME: &str = "goal_update";
     const TITLE: Option<&str> = Some("Change a goal");
-    const SUMMARY: &str = "Say how far a goal is, note something, or change it.";
+    const SUMMARY: &str = "Change the progress, state or text of a goal, or add a note.";
     const GUIDANCE: Guidance = Guidance {
-        when_to_use: "Something brought a goal nearer, or it is reached or given up.",
+        when_to_use: "A goal is nearer, reached or given up.",
         when_not_to_use: "A task changes: use `task_update`.",
-        disambiguation: "`progress` is how far it is, not how much was done.",
+        disambiguation: "`progress` says how near the goal is, not how much work was done.",
         examples: &[r#"{"goal_number":1,"progress":40,"note":"billing runs on ARM"}"#],
     };
     type Input = UpdateInput;

@@ -27,12 +27,12 @@ struct Context {
 impl Tool for ContextList {
     const NAME: &str = "context_list";
     const TITLE: Option<&str> = Some("List contexts");
-    const SUMMARY: &str = "List the texts that were written for you, with what each is about.";
+    const SUMMARY: &str = "List the texts that were written for you, with the subject of each.";
     const GUIDANCE: Guidance = Guidance {
-        when_to_use: "You begin something, and rules or facts about it may have been written down for you.",
-        when_not_to_use: "For files of the workspace: use `file_list`.",
-        disambiguation: "`context_show` shows one of them.",
-        examples: &["{}"],
+        when_to_use: "You begin work that may have rules.",
+        when_not_to_use: "",
+        disambiguation: "`context_show` shows one text.",
+        examples: &[],
     };
     type Input = ();
     type Output = Contexts;
@@ -54,9 +54,9 @@ struct ContextShow;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Show {
-    /// Name of the text, just as `context_list` has it.
+    /// Name from `context_list`.
     name: String,
-    /// Where to read on, in bytes, as a notice said.
+    /// Byte to start at, from a notice.
     #[serde(default)]
     offset: u64,
 }
@@ -64,11 +64,11 @@ struct Show {
 impl Tool for ContextShow {
     const NAME: &str = "context_show";
     const TITLE: Option<&str> = Some("Show a context");
-    const SUMMARY: &str = "Show one of the texts that were written for you.";
+    const SUMMARY: &str = "Show one of the texts that `context_list` lists.";
     const GUIDANCE: Guidance = Guidance {
-        when_to_use: "`context_list` has a text about what you are to do.",
-        when_not_to_use: "For files of the workspace: use `file_read`.",
-        disambiguation: "It takes the name of the text, not of a file.",
+        when_to_use: "A text is about your work.",
+        when_not_to_use: "",
+        disambiguation: "`name` is the name of a text, not a path.",
         examples: &[r#"{"name":"style"}"#],
     };
     type Input = Show;
@@ -100,13 +100,12 @@ struct Variable {
 impl Tool for EnvList {
     const NAME: &str = "env_list";
     const TITLE: Option<&str> = Some("List variables");
-    const SUMMARY: &str =
-        "List the environment variables that you were told of, with what each is; never their values.";
+    const SUMMARY: &str = "List the environment variables described for you, without values.";
     const GUIDANCE: Guidance = Guidance {
-        when_to_use: "A program needs a setting, and you want to know by which variable it is known.",
-        when_not_to_use: "For the value of a variable: programs read it themselves.",
-        disambiguation: "A variable that is not listed may be set all the same.",
-        examples: &["{}"],
+        when_to_use: "A program needs a setting, and you need the name of its variable.",
+        when_not_to_use: "",
+        disambiguation: "Variables that are not listed may be set, too.",
+        examples: &[],
     };
     type Input = ();
     type Output = Variables;
@@ -139,13 +138,12 @@ struct Mount {
 impl Tool for MountList {
     const NAME: &str = "mount_list";
     const TITLE: Option<&str> = Some("List mounts");
-    const SUMMARY: &str =
-        "List the directories that were put where you find them, with what is in each and whether you can write there.";
+    const SUMMARY: &str = "List extra directories, with their contents and whether you can write there.";
     const GUIDANCE: Guidance = Guidance {
-        when_to_use: "You look for data that you were told of, or for a place to write to.",
-        when_not_to_use: "For what is in a directory: use `file_list`.",
-        disambiguation: "The working directory is not among them.",
-        examples: &["{}"],
+        when_to_use: "You look for provided data, or for a place to write.",
+        when_not_to_use: "To see what a directory contains: use `file_list`.",
+        disambiguation: "",
+        examples: &[],
     };
     type Input = ();
     type Output = Mounts;
@@ -166,19 +164,19 @@ struct ConfigInspect;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Inspect {
-    /// Section to show, such as `tools`, `confine` or `limits`; `all` without it.
+    /// Section such as `tools`, `confine` or `limits`; default: `all`.
     section: Option<String>,
 }
 
 impl Tool for ConfigInspect {
     const NAME: &str = "config_inspect";
     const TITLE: Option<&str> = Some("Show settings");
-    const SUMMARY: &str = "Show the settings of this host that are in force, and where each comes from.";
+    const SUMMARY: &str = "Show the settings in force and where each comes from.";
     const GUIDANCE: Guidance = Guidance {
-        when_to_use: "Something was refused or limited, and you want to tell the person which setting decides.",
-        when_not_to_use: "To change a setting: only people do.",
-        disambiguation: "It has no values of secrets. `spacebot_docs` says what a setting means.",
-        examples: &[r#"{"section":"confine"}"#, "{}"],
+        when_to_use: "To tell the person which setting refused or limited something.",
+        when_not_to_use: "",
+        disambiguation: "It shows no secrets. `spacebot_docs` explains the settings.",
+        examples: &[r#"{"section":"confine"}"#],
     };
     type Input = Inspect;
     type Output = String;
@@ -193,14 +191,15 @@ struct Docs;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Ask {
+    /// What to do.
     action: Action,
-    /// For `read`: which one, by its id.
+    /// For `read`: id of the document.
     doc_id: Option<String>,
-    /// For `list`: words that a document has to hold.
+    /// For `list`: words that a document must contain.
     query: Option<String>,
-    /// For `read`: line to begin with, from 1 on.
+    /// For `read`: first line, from 1.
     start_line: Option<usize>,
-    /// For `read`: how many lines to show, 300 without it and 2,000 at most.
+    /// For `read`: number of lines: default 300, at most 2,000.
     max_lines: Option<usize>,
 }
 
@@ -238,12 +237,12 @@ struct Page {
 impl Tool for Docs {
     const NAME: &str = "spacebot_docs";
     const TITLE: Option<&str> = Some("Read the documents");
-    const SUMMARY: &str = "List the documents of the program that you run in, or read one of them.";
+    const SUMMARY: &str = "List the documents of the program that you run in, or read one.";
     const GUIDANCE: Guidance = Guidance {
-        when_to_use: "Somebody asks how this program works, or a refusal names a setting that you do not know.",
-        when_not_to_use: "For documents of the workspace or the web: use `file_read` or `fetch_url`.",
-        disambiguation: "`config_inspect` says what is set; this says what it means.",
-        examples: &[r#"{"action":"list","query":"secret"}"#, r#"{"action":"read","doc_id":"policy","max_lines":100}"#],
+        when_to_use: "Somebody asks how this program works, or a refusal names a setting.",
+        when_not_to_use: "",
+        disambiguation: "`config_inspect` shows values; this explains them.",
+        examples: &[r#"{"action":"list","query":"secret"}"#],
     };
     type Input = Ask;
     type Output = Answer;

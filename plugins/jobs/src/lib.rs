@@ -28,26 +28,26 @@ struct JobSubmit;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct SubmitInput {
-    /// The program, by the name that the user has declared it under; or another tool, such as `run_shell`.
+    /// A declared program, or a tool such as `run_shell`.
     bin: String,
-    /// The program's arguments, each as it is: no quotes, nothing is expanded.
+    /// Arguments of the program, passed as they are.
     #[serde(default)]
     args: Vec<String>,
-    /// Text for the program's standard input, which then ends.
+    /// Standard input of the program.
     stdin: Option<String>,
-    /// For a tool that is not a program, instead of `args` and `stdin`: the arguments of its call.
+    /// For a tool, instead of `args` and `stdin`: its arguments.
     arguments: Option<Map<String, Value>>,
-    /// What to find it by: at most 16 names with values.
+    /// At most 16 names with values, to find the job by.
     #[serde(default)]
     labels: BTreeMap<String, String>,
-    /// How long it may take once it runs: seconds, or such as `1h`; without it 10 minutes.
+    /// Time that it may run: seconds, or `1h`; default: 10 minutes.
     timeout: Option<Span>,
-    /// Any text. A second submission with the same one within a day returns the job of the first.
+    /// Any text. The same token within a day returns the first job.
     token: Option<String>,
-    /// Whether it goes on when this session is closed.
+    /// Continue when this session closes.
     #[serde(default)]
     outlive_session: bool,
-    /// Whether it may be run again where the program that ran it was lost. Only for what can be done twice without harm.
+    /// Run it again if its runner is lost. Only if a second run does no harm.
     #[serde(default)]
     may_repeat: bool,
 }
@@ -60,15 +60,14 @@ struct Submitted {
 impl Tool for JobSubmit {
     const NAME: &str = "job_submit";
     const TITLE: Option<&str> = Some("Submit a job");
-    const SUMMARY: &str = "Start a program or command in the background, and return the id of its job at once.";
+    const SUMMARY: &str = "Start a program or command in the background and return its job id at once.";
     const GUIDANCE: Guidance = Guidance {
-        when_to_use: "It takes longer than you want to wait, or has to go on when this conversation ends.",
+        when_to_use: "The work takes long, or must continue after this conversation.",
         when_not_to_use: "You need the result now: call the tool itself.",
-        disambiguation: "`job_wait` waits for its end, `job_watch` returns what it prints, `job_status` looks at it, `job_cancel` ends it. \
-            A person may be asked now; nobody is asked while it runs. An exit code other than 0 is a result: its state is `done`.",
+        disambiguation: "`job_wait` waits for its end, `job_watch` returns its output, `job_cancel` ends it. Nobody \
+            is asked while it runs.",
         examples: &[
-            r#"{"bin":"jq","args":[".name"],"stdin":"{\"name\":\"a\"}"}"#,
-            r#"{"bin":"run_shell","arguments":{"command":"make all","risk":"low","mutation":true,"privesc":false,"why":"build it","wait":"1h"},"timeout":"1h"}"#,
+            r#"{"bin":"run_shell","arguments":{"command":"make all","risk":"low","mutation":true,"privesc":false,"why":"build it"}}"#,
         ],
     };
     type Input = SubmitInput;
@@ -116,7 +115,7 @@ impl Tool for JobSubmit {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct IdInput {
-    /// What `job_submit` returned.
+    /// Id from `job_submit`.
     job_id: String,
 }
 
@@ -125,13 +124,13 @@ struct JobStatus;
 impl Tool for JobStatus {
     const NAME: &str = "job_status";
     const TITLE: Option<&str> = Some("Look at a job");
-    const SUMMARY: &str = "Return the state of a job, and the beginning and end of what it printed so far.";
+    const SUMMARY: &str = "Return the state of a job, and the start and end of its output so far.";
     const GUIDANCE: Guidance = Guidance {
-        when_to_use: "You want to know how a job is doing, or what came of it.",
+        when_to_use: "You want to know how a job is doing or how it ended.",
         when_not_to_use: "To wait for its end: use `job_wait`.",
-        disambiguation: "States: `pending`, `running`, `done` (any exit code), `error` (could not be run: `cause` says why), `cancelled`, \
-            `orphaned` (the program that ran it was lost; it may have done all, some or nothing).",
-        examples: &[r#"{"job_id":"0123456789abcdef0123456789abcdef"}"#],
+        disambiguation: "`done`: it ended, with any exit code. `error`: it could not run. `orphaned`: its runner was \
+            lost, and its effect is unknown.",
+        examples: &[r#"{"job_id":"0123abcd"}"#],
     };
     type Input = IdInput;
     type Output = Status;
@@ -144,9 +143,9 @@ impl Tool for JobStatus {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct WaitInput {
-    /// What `job_submit` returned.
+    /// Id from `job_submit`.
     job_id: String,
-    /// How long to wait at most: seconds, or such as `10m`; without it 30 seconds.
+    /// Longest wait: seconds, or `10m`; default: 30 seconds.
     timeout: Option<Span>,
 }
 
@@ -155,14 +154,13 @@ struct JobWait;
 impl Tool for JobWait {
     const NAME: &str = "job_wait";
     const TITLE: Option<&str> = Some("Wait for a job");
-    const SUMMARY: &str =
-        "Wait until a job has ended, for 30 seconds unless you say how long, and return what came of it.";
+    const SUMMARY: &str = "Wait until a job has ended and return its result.";
     const GUIDANCE: Guidance = Guidance {
-        when_to_use: "You have nothing else to do before the job has ended.",
-        when_not_to_use: "To see what it prints meanwhile: use `job_watch`.",
-        disambiguation: "A job that still runs when the time is over goes on: `state` says so. If this call is interrupted, a job of this \
-            session is cancelled; `job_watch` never does that.",
-        examples: &[r#"{"job_id":"0123456789abcdef0123456789abcdef","timeout":"10m"}"#],
+        when_to_use: "You have nothing else to do before it ends.",
+        when_not_to_use: "To see its output meanwhile: use `job_watch`.",
+        disambiguation: "If the time is over, the job continues. If this call is interrupted, a job of this session \
+            is cancelled.",
+        examples: &[r#"{"job_id":"0123abcd","timeout":"10m"}"#],
     };
     type Input = WaitInput;
     type Output = Status;
@@ -182,11 +180,11 @@ impl Tool for JobWait {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct WatchInput {
-    /// What `job_submit` returned.
+    /// Id from `job_submit`.
     job_id: String,
-    /// `next` of the answer before; without it from the beginning on.
+    /// `next` of the previous answer; default: the beginning.
     since: Option<String>,
-    /// How long to wait at most where there is nothing new: seconds, or such as `10m`; without it 30 seconds.
+    /// Longest wait for new output: seconds, or `10m`; default: 30 seconds.
     timeout: Option<Span>,
 }
 
@@ -209,14 +207,13 @@ struct JobWatch;
 impl Tool for JobWatch {
     const NAME: &str = "job_watch";
     const TITLE: Option<&str> = Some("Watch a job");
-    const SUMMARY: &str =
-        "Return what a job has printed since the last look, as soon as there is something new or it has ended.";
+    const SUMMARY: &str = "Return the new output of a job as soon as there is some, or when it ends.";
     const GUIDANCE: Guidance = Guidance {
-        when_to_use: "You want to see what a job prints while it runs, or read all of long output piece by piece.",
-        when_not_to_use: "Only its end matters: use `job_wait`.",
-        disambiguation: "Give `next` of each answer as `since` of the next call: each piece comes once. The job goes on if this call is \
-            interrupted.",
-        examples: &[r#"{"job_id":"0123456789abcdef0123456789abcdef","since":"4096:0"}"#],
+        when_to_use: "You want output while a job runs, or long output in pieces.",
+        when_not_to_use: "Only the result matters: use `job_wait`.",
+        disambiguation: "Give `next` of the answer as `since` of the next call. Interrupting this call does not \
+            cancel the job.",
+        examples: &[r#"{"job_id":"0123abcd","since":"4096:0"}"#],
     };
     type Input = WatchInput;
     type Output = Watched;
@@ -252,7 +249,7 @@ fn starts(since: &str) -> Option<(u64, u64)> {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct ListInput {
-    /// Whether to list jobs of all of your sessions, not of this one alone.
+    /// List jobs of all your sessions.
     #[serde(default)]
     all_sessions: bool,
     /// Only jobs in this state.
@@ -260,11 +257,11 @@ struct ListInput {
     /// Only jobs with these labels.
     #[serde(default)]
     labels: BTreeMap<String, String>,
-    /// How many at most.
+    /// Number of jobs.
     #[schemars(range(min = 1, max = 100))]
     #[serde(default = "limit")]
     limit: u32,
-    /// `next` of the page before.
+    /// `next` of the previous page.
     after: Option<String>,
 }
 
@@ -286,12 +283,12 @@ struct JobList;
 impl Tool for JobList {
     const NAME: &str = "job_list";
     const TITLE: Option<&str> = Some("List jobs");
-    const SUMMARY: &str = "List your jobs, the newest first, with the beginning of what each printed.";
+    const SUMMARY: &str = "List your jobs, newest first, with the start of their output.";
     const GUIDANCE: Guidance = Guidance {
-        when_to_use: "You do not know the id of a job any more, or want to know what is still running.",
-        when_not_to_use: "You have its id: use `job_status`.",
-        disambiguation: "Without `all_sessions` it has the jobs of this session alone.",
-        examples: &["{}", r#"{"all_sessions":true,"status":"running"}"#],
+        when_to_use: "You need a job id, or want to know what is running.",
+        when_not_to_use: "",
+        disambiguation: "It lists only jobs of this session unless `all_sessions` is true.",
+        examples: &[r#"{"all_sessions":true,"status":"running"}"#],
     };
     type Input = ListInput;
     type Output = Listed;
@@ -331,12 +328,12 @@ struct JobCancel;
 impl Tool for JobCancel {
     const NAME: &str = "job_cancel";
     const TITLE: Option<&str> = Some("Cancel a job");
-    const SUMMARY: &str = "End a job: one that waits never begins, one that runs is ended with all that it started.";
+    const SUMMARY: &str = "Cancel a job, and end everything that it started.";
     const GUIDANCE: Guidance = Guidance {
-        when_to_use: "Nobody needs what it does any more.",
-        when_not_to_use: "It has ended already.",
-        disambiguation: "What it printed until then is kept: `job_status` has it.",
-        examples: &[r#"{"job_id":"0123456789abcdef0123456789abcdef"}"#],
+        when_to_use: "Nobody needs the job any more.",
+        when_not_to_use: "",
+        disambiguation: "`job_status` still shows its output.",
+        examples: &[r#"{"job_id":"0123abcd"}"#],
     };
     type Input = IdInput;
     type Output = Cancelled;

@@ -13,14 +13,14 @@ pub(crate) struct EmailRead;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Input {
-    /// Id of the message, as `email_search` returned it.
+    /// Id from `email_search`.
     id: String,
-    /// Id of a part of it, such as `2`: an attachment, which is kept as a file. Without it, the text of the message is returned.
+    /// Id of an attachment to save, such as `2`; without it: the text.
     part: Option<String>,
-    /// Character at which to begin, as `next_offset` says.
+    /// Character to start at, from `next_offset`.
     #[serde(default)]
     offset: u64,
-    /// Number of characters to return.
+    /// Number of characters.
     #[serde(default = "chars")]
     #[schemars(range(min = 1, max = 100_000))]
     max_chars: u32,
@@ -53,12 +53,12 @@ pub(crate) struct Read {
 impl Tool for EmailRead {
     const NAME: &str = "email_read";
     const TITLE: Option<&str> = Some("Read mail");
-    const SUMMARY: &str = "Read one message of the user's mail, or keep one of its attachments as a file.";
+    const SUMMARY: &str = "Read one message, or save one of its attachments as a file.";
     const GUIDANCE: Guidance = Guidance {
-        when_to_use: "`email_search` has found a message whose whole text or attachment is needed.",
-        when_not_to_use: "To find messages: use `email_search`; its snippets are often enough.",
-        disambiguation: "Nothing changes in the mailbox: an unread message stays unread. HTML is returned as text; nothing that it links to is loaded.",
-        examples: &[r#"{"id":"work:1700000000:42:INBOX"}"#, r#"{"id":"work:1700000000:42:INBOX","part":"2"}"#],
+        when_to_use: "You need the whole text or an attachment of a message.",
+        when_not_to_use: "To find messages: use `email_search`.",
+        disambiguation: "It changes nothing: unread messages stay unread.",
+        examples: &[r#"{"id":"work:1700000000:42:INBOX","part":"2"}"#],
     };
     type Input = Input;
     type Output = Read;

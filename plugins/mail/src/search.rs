@@ -18,26 +18,26 @@ pub(crate) struct EmailSearch;
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Input {
-    /// Words to find anywhere in a message; each has to occur. Words in double quotes are found as they are written: `"order 17"`.
+    /// Words that a message must contain; in double quotes, an exact phrase: `"order 17"`.
     query: Option<String>,
     /// Part of the sender's name or address.
     from: Option<String>,
     /// Part of the subject.
     subject: Option<String>,
-    /// Names of folders to search; all that the settings allow by default.
+    /// Names of folders; default: all that settings allow.
     folders: Option<Vec<String>>,
-    /// Whether only unread messages are found.
+    /// Find only unread messages.
     #[serde(default)]
     unread_only: bool,
-    /// How many days back to search; 0 means 30.
+    /// Days to search back; 0 means 30.
     #[serde(default = "days")]
     #[schemars(range(max = 36500))]
     since_days: u32,
-    /// Number of messages to return.
+    /// Number of messages.
     #[serde(default = "limit")]
     #[schemars(range(min = 1, max = 50))]
     limit: u32,
-    /// Name of the account, if there are several.
+    /// Account name, if there are several.
     account: Option<String>,
 }
 
@@ -69,16 +69,12 @@ struct Hit {
 impl Tool for EmailSearch {
     const NAME: &str = "email_search";
     const TITLE: Option<&str> = Some("Search mail");
-    const SUMMARY: &str =
-        "Search the user's mail and return the newest matching messages, with the beginning of each text.";
+    const SUMMARY: &str = "Search the user's mail and return the newest matches with the start of each text.";
     const GUIDANCE: Guidance = Guidance {
-        when_to_use: "The user asks about mail: whether something arrived, what somebody wrote, what is unread.",
-        when_not_to_use: "To read a whole message: use `email_read` with its id. To send, move or delete mail: no tool does.",
-        disambiguation: "Nothing changes in the mailbox: unread messages stay unread.",
-        examples: &[
-            r#"{"unread_only":true}"#,
-            r#"{"query":"invoice \"order 17\"","from":"shop.example.com","since_days":90}"#,
-        ],
+        when_to_use: "The user asks about mail.",
+        when_not_to_use: "To read a whole message: use `email_read`. No tool sends, moves or deletes mail.",
+        disambiguation: "It changes nothing: unread messages stay unread.",
+        examples: &[r#"{"query":"invoice \"order 17\"","from":"shop.example.com","since_days":90}"#],
     };
     type Input = Input;
     type Output = Found;

@@ -19,24 +19,16 @@ const MOST_LINKS: usize = 100;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum MemoryType {
-    /// What is so.
     #[default]
     Fact,
-    /// What somebody likes or wants.
     Preference,
-    /// What was decided.
     Decision,
-    /// Who somebody or something is.
     Identity,
-    /// What happened.
     Event,
-    /// What was noticed.
     Observation,
-    /// What is to be reached.
     Goal,
-    /// What is to be done.
     Todo,
-    /// All about one person, who has one memory.
+    /// The one memory about a person.
     Human,
 }
 
@@ -61,7 +53,7 @@ impl MemoryType {
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Relation {
     RelatedTo,
-    /// It says anew what the other said.
+    /// It is a newer version of the other.
     Updates,
     Contradicts,
     CausedBy,

@@ -30,14 +30,14 @@ pub(crate) struct MemoryRecall;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 enum Mode {
-    /// By the words of `query`, by its meaning where a model is set, and by what belongs to important memories that have one of the words.
+    /// By words of `query`, by meaning if a model is set, and by related memories.
     #[default]
     Hybrid,
-    /// The newest.
+    /// Newest first.
     Recent,
-    /// The most important, now.
+    /// Most important first.
     Important,
-    /// All of `memory_type`, the newest first.
+    /// All of `memory_type`, newest first.
     Typed,
 }
 
@@ -52,17 +52,17 @@ enum SortBy {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RecallInput {
-    /// What you want to know, in words that the memory may have.
+    /// Words that the memory may contain.
     query: Option<String>,
-    /// How many at most: 1 to 50.
+    /// Number of memories: 1 to 50.
     #[serde(default = "results")]
     max_results: u32,
     /// Only memories of this type.
     memory_type: Option<MemoryType>,
-    /// What is looked for.
+    /// How to search.
     #[serde(default)]
     mode: Mode,
-    /// The order of what was found, instead of that of the mode.
+    /// Order, instead of that of the mode.
     sort_by: Option<SortBy>,
 }
 
@@ -111,15 +111,12 @@ struct Found {
 impl Tool for MemoryRecall {
     const NAME: &str = "memory_recall";
     const TITLE: Option<&str> = Some("Recall memories");
-    const SUMMARY: &str = "Find what you remember about something.";
+    const SUMMARY: &str = "Find your memories by words, type, age or importance.";
     const GUIDANCE: Guidance = Guidance {
-        when_to_use: "What was said, decided or learned before may matter now.",
-        when_not_to_use: "It is in this conversation, or in a file.",
-        disambiguation: "Words are looked for as they are written: try others where nothing is found. `note_list` has notes.",
-        examples: &[
-            r#"{"query":"deploy billing service"}"#,
-            r#"{"mode":"typed","memory_type":"preference","max_results":20}"#,
-        ],
+        when_to_use: "Something said, decided or learned before may matter now.",
+        when_not_to_use: "It is in this conversation or in a file.",
+        disambiguation: "If nothing is found, try other words. `note_list` lists notes.",
+        examples: &[r#"{"query":"deploy billing service"}"#],
     };
     type Input = RecallInput;
     type Output = RecallOutput;

@@ -20,20 +20,20 @@ pub(crate) struct MemorySave;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct SaveInput {
-    /// What is to be remembered, so that it can be understood without the conversation: at most 50,000 bytes.
+    /// Text that is clear without this conversation: at most 50,000 bytes.
     content: String,
-    /// What kind of thing it is.
+    /// Kind of memory.
     #[serde(default)]
     memory_type: MemoryType,
-    /// How much it matters, from 0 to 1; without it, by its type.
+    /// 0 to 1; default: by type.
     importance: Option<f64>,
     /// Where it comes from.
     source: Option<String>,
-    /// The channel in which it was said.
+    /// Channel in which it was said.
     channel_id: Option<String>,
-    /// Whom it is about: for the type `human`, of which each person has one memory that what is new is added to.
+    /// For `human`: the person. The text is added to that one memory.
     human_id: Option<String>,
-    /// What it belongs to.
+    /// Related memories.
     #[serde(default)]
     associations: Vec<Association>,
 }
@@ -41,11 +41,11 @@ pub(crate) struct SaveInput {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Association {
-    /// The id of another memory.
+    /// Id of the other memory.
     target_id: String,
-    /// How the new one belongs to it.
+    /// How the new memory relates to it.
     relation: Relation,
-    /// How much, from 0 to 1.
+    /// Strength: 0 to 1.
     #[serde(default = "half")]
     weight: f64,
 }
@@ -75,13 +75,10 @@ impl Tool for MemorySave {
     const TITLE: Option<&str> = Some("Remember something");
     const SUMMARY: &str = "Remember something for later conversations.";
     const GUIDANCE: Guidance = Guidance {
-        when_to_use: "A fact, a wish, a decision or an event will matter again.",
-        when_not_to_use: "For the task at hand, secrets, or what files say already.",
-        disambiguation: "`note_save` keeps a few texts by a key; memories are many, and are found by what they say.",
-        examples: &[
-            r#"{"content":"The billing service is deployed on Tuesdays.","memory_type":"fact"}"#,
-            r#"{"content":"Deploys moved to Thursdays.","memory_type":"decision","associations":[{"target_id":"m1","relation":"updates"}]}"#,
-        ],
+        when_to_use: "A fact, preference, decision or event will matter again.",
+        when_not_to_use: "For the current task, secrets, or what files already say.",
+        disambiguation: "Memories are found by their words; `note_save` keeps a few texts by key.",
+        examples: &[r#"{"content":"Billing is deployed on Tuesdays.","memory_type":"fact"}"#],
     };
     type Input = SaveInput;
     type Output = SaveOutput;

@@ -18,7 +18,7 @@ pub(crate) struct MemoryDelete;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct DeleteInput {
-    /// The id of the memory.
+    /// Id of the memory.
     memory_id: String,
     /// Why: at most 1,000 bytes.
     reason: Option<String>,
@@ -34,12 +34,12 @@ pub(crate) struct Deleted {
 impl Tool for MemoryDelete {
     const NAME: &str = "memory_delete";
     const TITLE: Option<&str> = Some("Forget a memory");
-    const SUMMARY: &str = "Forget one of your memories: it is not recalled any more.";
+    const SUMMARY: &str = "Forget a memory: it is no longer recalled.";
     const GUIDANCE: Guidance = Guidance {
         when_to_use: "It is wrong, or somebody wants it forgotten.",
-        when_not_to_use: "It has changed: save the new one with the relation `updates`, or consolidate the two.",
-        disambiguation: "`memory_consolidate` makes one memory of two.",
-        examples: &[r#"{"memory_id":"m3","reason":"the service was shut down"}"#],
+        when_not_to_use: "It changed: save the new text with the relation `updates`.",
+        disambiguation: "",
+        examples: &[r#"{"memory_id":"m3"}"#],
     };
     type Input = DeleteInput;
     type Output = Deleted;
@@ -78,20 +78,20 @@ pub(crate) struct MemoryConsolidate;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ConsolidateInput {
-    /// The type that all of these memories have.
+    /// Type of all these memories.
     partition: MemoryType,
-    /// Pairs, at most 10, each memory in one of them: together or not at all.
+    /// At most 10 pairs, merged all or none.
     batch: Vec<Pair>,
 }
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Pair {
-    /// The memory that stays.
+    /// Memory that stays.
     survivor_id: String,
-    /// The memory whose content it takes over.
+    /// Memory that is merged into it.
     absorbed_id: String,
-    /// What the memory that stays says then.
+    /// New text of the memory that stays.
     merged_content: String,
 }
 
@@ -104,13 +104,13 @@ pub(crate) struct Consolidated {
 impl Tool for MemoryConsolidate {
     const NAME: &str = "memory_consolidate";
     const TITLE: Option<&str> = Some("Consolidate memories");
-    const SUMMARY: &str = "Make one memory of two that say nearly the same.";
+    const SUMMARY: &str = "Merge pairs of memories that say nearly the same.";
     const GUIDANCE: Guidance = Guidance {
-        when_to_use: "Memories repeat each other, or one says anew what another said.",
-        when_not_to_use: "They contradict each other, and it is not clear which is right.",
-        disambiguation: "`memory_delete` forgets one without a trace in another.",
+        when_to_use: "Memories repeat each other, or one is a newer version of another.",
+        when_not_to_use: "They contradict each other, and you do not know which is right.",
+        disambiguation: "`memory_delete` forgets a memory without merging it.",
         examples: &[
-            r#"{"partition":"fact","batch":[{"survivor_id":"m4","absorbed_id":"m9","merged_content":"Billing is deployed on Tuesdays, by Ada."}]}"#,
+            r#"{"partition":"fact","batch":[{"survivor_id":"m4","absorbed_id":"m9","merged_content":"Billing is deployed on Tuesdays."}]}"#,
         ],
     };
     type Input = ConsolidateInput;

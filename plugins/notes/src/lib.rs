@@ -22,11 +22,11 @@ struct NoteSave;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct SaveInput {
-    /// What it is to be found by: 1 to 64 of a-z, 0-9, `_` and `-`, a letter or digit first.
+    /// 1 to 64 of a-z, 0-9, `_` and `-`, starting with a letter or digit.
     key: String,
-    /// What to write down: at most 4,096 bytes.
+    /// Text: at most 4,096 bytes.
     content: String,
-    /// Whether it is pinned: it matters in every conversation. Without it, it stays as it was.
+    /// Whether it matters in every conversation; default: unchanged.
     pin: Option<bool>,
 }
 
@@ -41,12 +41,12 @@ struct SaveOutput {
 impl Tool for NoteSave {
     const NAME: &str = "note_save";
     const TITLE: Option<&str> = Some("Save a note");
-    const SUMMARY: &str = "Write a note down, which stays for later conversations.";
+    const SUMMARY: &str = "Save a text under a key for later conversations.";
     const GUIDANCE: Guidance = Guidance {
-        when_to_use: "You learn something about the person or their work that will matter again.",
-        when_not_to_use: "For the task at hand, secrets, or what files say already.",
-        disambiguation: "The same key takes the place of the earlier text. At most 64 notes; pin only what matters always.",
-        examples: &[r#"{"key":"deploy-day","content":"Deploys go out on Tuesdays, never on Fridays.","pin":true}"#],
+        when_to_use: "You learn something that will matter again.",
+        when_not_to_use: "For the current task, secrets, or what files already say.",
+        disambiguation: "A note with the same key is replaced. You can have 64 notes.",
+        examples: &[r#"{"key":"deploy-day","content":"Deploys go out on Tuesdays."}"#],
     };
     type Input = SaveInput;
     type Output = SaveOutput;
@@ -78,12 +78,12 @@ struct Row {
 impl Tool for NoteList {
     const NAME: &str = "note_list";
     const TITLE: Option<&str> = Some("List notes");
-    const SUMMARY: &str = "List your notes, those that were changed last first, with the beginning of each.";
+    const SUMMARY: &str = "List your notes, last changed first, with the first line of each.";
     const GUIDANCE: Guidance = Guidance {
-        when_to_use: "You want to know what you wrote down.",
+        when_to_use: "You want to know what you noted.",
         when_not_to_use: "You know the key: use `note_show`.",
-        disambiguation: "It has the first line of each; `note_show` has the whole text.",
-        examples: &["{}"],
+        disambiguation: "",
+        examples: &[],
     };
     type Input = ();
     type Output = Listed;
@@ -104,7 +104,7 @@ impl Tool for NoteList {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct KeyInput {
-    /// The key of the note.
+    /// Key of the note.
     key: String,
 }
 
@@ -122,11 +122,11 @@ struct NoteShow;
 impl Tool for NoteShow {
     const NAME: &str = "note_show";
     const TITLE: Option<&str> = Some("Show a note");
-    const SUMMARY: &str = "Show one of your notes.";
+    const SUMMARY: &str = "Show the whole text of one of your notes.";
     const GUIDANCE: Guidance = Guidance {
-        when_to_use: "`note_list` has one about what you do.",
-        when_not_to_use: "To look for one: use `note_list`.",
-        disambiguation: "`note_list` has the first line of each; this has the whole text.",
+        when_to_use: "A note is about your work.",
+        when_not_to_use: "You do not know the key: use `note_list`.",
+        disambiguation: "",
         examples: &[r#"{"key":"deploy-day"}"#],
     };
     type Input = KeyInput;
@@ -170,11 +170,11 @@ struct NoteDelete;
 impl Tool for NoteDelete {
     const NAME: &str = "note_delete";
     const TITLE: Option<&str> = Some("Delete a note");
-    const SUMMARY: &str = "Delete one of your notes.";
+    const SUMMARY: &str = "Delete one of your notes for good.";
     const GUIDANCE: Guidance = Guidance {
-        when_to_use: "It is not true any more, or nobody will need it again.",
-        when_not_to_use: "It has changed: use `note_save` with the same key.",
-        disambiguation: "It is gone for good.",
+        when_to_use: "It is no longer true or needed.",
+        when_not_to_use: "It changed: use `note_save` with the same key.",
+        disambiguation: "",
         examples: &[r#"{"key":"deploy-day"}"#],
     };
     type Input = KeyInput;
@@ -200,11 +200,11 @@ struct NotePin;
 impl Tool for NotePin {
     const NAME: &str = "note_pin";
     const TITLE: Option<&str> = Some("Pin a note");
-    const SUMMARY: &str = "Pin one of your notes: it matters in every conversation.";
+    const SUMMARY: &str = "Pin one of your notes, because it matters in every conversation.";
     const GUIDANCE: Guidance = Guidance {
-        when_to_use: "It matters in every conversation.",
-        when_not_to_use: "It matters now and then: `note_show` finds it.",
-        disambiguation: "All pinned notes have at most 16 KiB together. `note_save` can pin, too.",
+        when_to_use: "You need the note in every conversation.",
+        when_not_to_use: "",
+        disambiguation: "All pinned notes have at most 16 KiB together.",
         examples: &[r#"{"key":"deploy-day"}"#],
     };
     type Input = KeyInput;
@@ -221,11 +221,11 @@ struct NoteUnpin;
 impl Tool for NoteUnpin {
     const NAME: &str = "note_unpin";
     const TITLE: Option<&str> = Some("Unpin a note");
-    const SUMMARY: &str = "Take the pin off one of your notes; the note itself stays.";
+    const SUMMARY: &str = "Unpin one of your notes; the note itself stays.";
     const GUIDANCE: Guidance = Guidance {
-        when_to_use: "It does not matter in every conversation any more.",
-        when_not_to_use: "It is not true any more: use `note_delete`.",
-        disambiguation: "The note stays, and `note_show` has it.",
+        when_to_use: "It no longer matters in every conversation.",
+        when_not_to_use: "It is no longer true: use `note_delete`.",
+        disambiguation: "",
         examples: &[r#"{"key":"deploy-day"}"#],
     };
     type Input = KeyInput;

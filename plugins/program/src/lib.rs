@@ -14,10 +14,10 @@ struct Program;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Input {
-    /// Its arguments, each as it is: no quotes, nothing is expanded.
+    /// Arguments, passed as they are.
     #[serde(default)]
     args: Vec<String>,
-    /// Text for its standard input, which then ends. Without it there is none.
+    /// Text for standard input; without it there is none.
     stdin: Option<String>,
 }
 
@@ -25,10 +25,10 @@ impl Tool for Program {
     const NAME: &str = "program";
     const SUMMARY: &str = "Run a program that the user has declared.";
     const GUIDANCE: Guidance = Guidance {
-        when_to_use: "What this program does.",
-        when_not_to_use: "Pipes, redirections, several programs: those need a shell.",
-        disambiguation: "It runs in the working directory, without a shell: `*`, `~` and `$HOME` are given to it as they are. Give `args`, \
-            `stdin`, or both. Of long output the beginning and the end are returned.",
+        when_to_use: "You need what this program does.",
+        when_not_to_use: "For pipes, redirections or several programs: they need a shell.",
+        disambiguation: "It runs in the working directory without a shell: `*`, `~` and `$HOME` are passed as they \
+            are. Give `args`, `stdin` or both. The middle of long output is omitted.",
         examples: &[r#"{"args":["--help"]}"#],
     };
     type Input = Input;

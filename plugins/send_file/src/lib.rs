@@ -13,9 +13,9 @@ struct SendFile;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Input {
-    /// File to send: absolute, `~/…`, or relative to the working directory.
+    /// Path: absolute, `~/…`, or relative to the working directory.
     file_path: String,
-    /// A text below it.
+    /// Text below the file.
     caption: Option<String>,
 }
 
@@ -38,9 +38,9 @@ impl Tool for SendFile {
     const TITLE: Option<&str> = Some("Send a file");
     const SUMMARY: &str = "Send a file of at most 25 MiB to the person in this conversation.";
     const GUIDANCE: Guidance = Guidance {
-        when_to_use: "The person asked for a file, or a result is one: a picture, a report, an archive.",
-        when_not_to_use: "A few lines of text: put them into `reply`.",
-        disambiguation: "It sends the file as it is now. To show a part of it, read it and use `reply`.",
+        when_to_use: "The person asked for a file, or the result is a file.",
+        when_not_to_use: "For a few lines of text: use `reply`.",
+        disambiguation: "",
         examples: &[r#"{"file_path":"report.pdf","caption":"The figures of May"}"#],
     };
     const EVENTS: &[&str] = &["message.file"];

@@ -12,23 +12,23 @@ struct SendKeys;
 // serde cannot deny unknown fields beside `flatten`; the host does, the schema that the SDK makes is closed.
 #[derive(Deserialize, JsonSchema)]
 struct Input {
-    /// Typed first, as it is; each line break is an Enter.
+    /// Typed first; a line break is Enter.
     literal_text: Option<String>,
-    /// Pressed next, by the names that tmux has for keys: `C-c`, `Up`, `M-x`, `F1`, `Escape`, `KPEnter`.
+    /// Pressed next, by tmux names: `C-c`, `Up`, `M-x`, `F1`, `Escape`.
     #[serde(default)]
     keys: Vec<String>,
-    /// Press Enter at the end.
+    /// Press Enter last.
     #[serde(default)]
     enter: bool,
-    /// Pane to type into: `%3`, `SESSION` or `SESSION:PANE`; replaces `session` and `pane`.
+    /// Instead of `session` and `pane`: `%3`, `SESSION` or `SESSION:PANE`.
     target: Option<String>,
-    /// Session of the pane; absent: the default one.
+    /// Session name.
     session: Option<String>,
-    /// Pane of that session; absent: the shared one.
+    /// Pane name; default: the shared pane.
     pane: Option<String>,
-    /// How long to wait before the first key, seconds or such as `500ms`, at most 10 minutes; absent: not at all.
+    /// Time to wait first: seconds, or `500ms`, `2m`; at most 10 minutes.
     delay: Option<Span>,
-    /// Older form of `delay`, in milliseconds.
+    /// `delay` in milliseconds.
     delay_ms: Option<u64>,
     #[serde(flatten)]
     declaration: Declaration,
@@ -47,13 +47,12 @@ impl Tool for SendKeys {
     const TITLE: Option<&str> = Some("Type into a pane");
     const SUMMARY: &str = "Type text and keys into the program that runs in a terminal pane.";
     const GUIDANCE: Guidance = Guidance {
-        when_to_use: "To control a running program: stop it with `C-c`, answer its question, move in its menus.",
-        when_not_to_use: "To run a command: `run_shell` does, and returns its output and exit code.",
-        disambiguation: "Returns where it typed, not the effect: look with `capture-pane`, before and after. Text goes \
-            first, then keys, then Enter; at least one of them is needed. Declare what the keys do, as for a command.",
+        when_to_use: "To control a running program: stop it with `C-c`, or answer its question.",
+        when_not_to_use: "To run a command: `run_shell` returns its output and exit code.",
+        disambiguation: "It does not return the effect: look with `capture-pane`. Give `literal_text`, `keys` or \
+            `enter`.",
         examples: &[
             r#"{"pane":"server","keys":["C-c"],"risk":"low","mutation":true,"privesc":false,"why":"stop the server"}"#,
-            r#"{"target":"%3","literal_text":"yes\n","risk":"medium","mutation":true,"privesc":false,"why":"confirm the update"}"#,
         ],
     };
     type Input = Input;

@@ -13,7 +13,9 @@ const USUAL: Duration = Duration::from_secs(60);
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Variable {
+    /// Name.
     pub(crate) key: String,
+    /// Value.
     pub(crate) value: String,
 }
 

@@ -15,33 +15,30 @@ struct Shell;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Input {
-    /// Script for `sh`; several lines run as one command.
+    /// Script for `sh`; it may have several lines.
     command: String,
-    /// Directory to run it in: absolute, `~/…`, or relative to the working directory. Without it, that directory.
+    /// Absolute, `~/…`, or relative to the working directory.
     working_dir: Option<String>,
-    /// Environment variables to set for it.
+    /// Environment variables to set.
     #[serde(default)]
     env: Vec<Variable>,
-    /// How long to wait: 1 to 300 seconds or such as `2m`, 60 without it. Then it is ended with all that it started.
+    /// Time to wait: 1 to 300 seconds or `2m`, default 60. Then it and all that it started are ended.
     timeout_seconds: Option<Span>,
-    /// What it is for, in a sentence: a person who is asked about it reads this.
+    /// Reason in one sentence, for the person who is asked.
     why: Option<String>,
 }
 
 impl Tool for Shell {
     const NAME: &str = "shell";
     const TITLE: Option<&str> = Some("Run a shell command");
-    const SUMMARY: &str =
-        "Run a shell command with its own variables and directory, and return exit code, stdout and stderr.";
+    const SUMMARY: &str = "Run a shell command without a terminal pane, and return exit code, stdout and stderr.";
     const GUIDANCE: Guidance = Guidance {
-        when_to_use: "Builds, tests, searches, git: whatever a shell does that ends by itself within five minutes.",
-        when_not_to_use: "For one program with arguments that hold quotes or `$`: use `exec`. To edit a file: use `file_edit`.",
-        disambiguation: "Each command is a process of its own: nothing stays for the next one, and it reads nothing. An exit code other than 0 \
-            is a result, not an error. Of long output the beginning and the end are returned.",
-        examples: &[
-            r#"{"command":"cargo test 2>&1 | tail -20","timeout_seconds":300}"#,
-            r#"{"command":"make check","working_dir":"lib","env":[{"key":"CI","value":"1"}]}"#,
-        ],
+        when_to_use: "For builds, tests, searches and git that end within five minutes.",
+        when_not_to_use: "For one program with quotes or `$` in its arguments: use `exec`. To edit a file: use \
+            `file_edit`.",
+        disambiguation: "Nothing stays for the next command; `run_shell` can leave a program running. An exit code \
+            other than 0 is not an error. The middle of long output is omitted.",
+        examples: &[r#"{"command":"cargo test","timeout_seconds":300}"#],
     };
     type Input = Input;
     type Output = Output;

@@ -16,9 +16,9 @@ pub(crate) struct AddTaskComment;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct CommentInput {
-    /// The number of the task.
+    /// Number of the task.
     task_number: u64,
-    /// What there is to say: 4 characters to 4,000 bytes. It stays.
+    /// Comment: 4 characters to 4,000 bytes.
     content: String,
 }
 
@@ -31,12 +31,12 @@ pub(crate) struct Commented {
 
 impl Tool for AddTaskComment {
     const NAME: &str = "add_task_comment";
-    const TITLE: Option<&str> = Some("Say something of a task");
-    const SUMMARY: &str = "Write down something that is to be known of a task.";
+    const TITLE: Option<&str> = Some("Comment on a task");
+    const SUMMARY: &str = "Add a comment to a task.";
     const GUIDANCE: Guidance = Guidance {
-        when_to_use: "You found something out that whoever works on it, or has given it, should know.",
-        when_not_to_use: "Its state or its words change: use `task_update`.",
-        disambiguation: "A comment stays as it is, and changes nothing of the task.",
+        when_to_use: "You found something out that others on the task should know.",
+        when_not_to_use: "The state or text of the task changes: use `task_update`.",
+        disambiguation: "A comment cannot be changed later.",
         examples: &[r#"{"task_number":7,"content":"The vendor answers on Monday."}"#],
     };
     type Input = CommentInput;

@@ -12,24 +12,24 @@ pub(crate) struct TaskCreate;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct CreateInput {
-    /// What is to be done, in a line of at most 200 bytes.
+    /// What to do: at most 200 bytes.
     title: String,
-    /// All that whoever does it has to know: at most 20,000 bytes.
+    /// Everything needed to do it: at most 20,000 bytes.
     #[serde(default)]
     description: String,
-    /// How soon it matters.
+    /// Priority.
     #[serde(default)]
     priority: Priority,
-    /// Its parts, at most 50.
+    /// Parts: at most 50.
     #[serde(default)]
     subtasks: Vec<String>,
-    /// What belongs to it, by names of your own.
+    /// Values under names of your choice.
     #[serde(default)]
     metadata: Map<String, Value>,
-    /// Numbers of tasks that have to be done before it begins.
+    /// Numbers of tasks that must be done first.
     #[serde(default)]
     depends_on: Vec<u64>,
-    /// Where it begins: `pending_approval`, `backlog`, or `ready`, for which a person is asked.
+    /// `pending_approval`, `backlog`, or `ready`, for which a person is asked.
     #[serde(default)]
     status: Status,
 }
@@ -44,14 +44,12 @@ pub(crate) struct Created {
 impl Tool for TaskCreate {
     const NAME: &str = "task_create";
     const TITLE: Option<&str> = Some("Make a task");
-    const SUMMARY: &str = "Write down something that is to be done later, or by somebody else.";
+    const SUMMARY: &str = "Record work that is to be done later, or by somebody else.";
     const GUIDANCE: Guidance = Guidance {
-        when_to_use: "Work is to be done that does not end in this conversation.",
-        when_not_to_use: "You do it now; or it is only to be remembered: use `memory_save`.",
-        disambiguation: "A task is done; a goal (`goal_create`) is pursued.",
-        examples: &[
-            r#"{"title":"Renew the certificate of the gateway","priority":"high","subtasks":["order it","install it"]}"#,
-        ],
+        when_to_use: "The work does not end in this conversation.",
+        when_not_to_use: "You do it now. To remember a fact: use `memory_save`.",
+        disambiguation: "A task is one piece of work; `goal_create` records a long-term goal.",
+        examples: &[r#"{"title":"Renew the certificate of the gateway","priority":"high"}"#],
     };
     type Input = CreateInput;
     type Output = Created;

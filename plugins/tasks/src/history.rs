@@ -15,13 +15,13 @@ pub(crate) struct TaskHistory;
 #[derive(Clone, Copy, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 enum Action {
-    /// Its revisions, the newest first.
+    /// Lists revisions, newest first.
     List,
-    /// The task as it was at `revision`.
+    /// Shows the task at `revision`.
     Get,
-    /// What differs between `revision` and `other_revision`.
+    /// Compares `revision` with `other_revision`.
     Diff,
-    /// Have it say again what it said at `revision`. Its state stays as it is.
+    /// Brings back the text of `revision`; the state stays.
     Restore,
 }
 
@@ -30,13 +30,13 @@ enum Action {
 pub(crate) struct HistoryInput {
     /// What to do.
     action: Action,
-    /// The number of the task.
+    /// Number of the task.
     task_number: u64,
-    /// Which revision.
+    /// Number of the revision.
     revision: Option<u64>,
-    /// The revision to compare it with; without it, the present one.
+    /// Revision to compare with; default: the current one.
     other_revision: Option<u64>,
-    /// For `restore`: the revision that you have read; where it has another one by now, nothing is changed.
+    /// For `restore`: revision that you read. If there is a newer one, nothing is changed.
     expected_revision: Option<u64>,
 }
 
@@ -68,16 +68,13 @@ struct Row {
 
 impl Tool for TaskHistory {
     const NAME: &str = "task_history";
-    const TITLE: Option<&str> = Some("See how a task was");
-    const SUMMARY: &str = "See how a task was before, compare, or have it say again what it said.";
+    const TITLE: Option<&str> = Some("Show the history of a task");
+    const SUMMARY: &str = "Show, compare or restore earlier versions of a task.";
     const GUIDANCE: Guidance = Guidance {
-        when_to_use: "A task was changed, and you need to know how, or take it back.",
-        when_not_to_use: "You need it as it is now: use `task_show`.",
-        disambiguation: "What was said of it is in `task_show`.",
-        examples: &[
-            r#"{"action":"list","task_number":7}"#,
-            r#"{"action":"diff","task_number":7,"revision":2,"other_revision":5}"#,
-        ],
+        when_to_use: "You need to know how a task was changed, or want to undo a change.",
+        when_not_to_use: "You need the current task: use `task_show`.",
+        disambiguation: "",
+        examples: &[r#"{"action":"diff","task_number":7,"revision":2,"other_revision":5}"#],
     };
     type Input = HistoryInput;
     type Output = History;

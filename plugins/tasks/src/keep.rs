@@ -15,12 +15,9 @@ const ALL: &str = "all";
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Status {
-    /// Somebody has to approve it.
     #[default]
     PendingApproval,
-    /// Not now.
     Backlog,
-    /// It can begin.
     Ready,
     InProgress,
     Done,

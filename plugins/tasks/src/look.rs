@@ -21,10 +21,10 @@ pub(crate) struct ListInput {
     status: Option<Status>,
     /// Only tasks of this priority.
     priority: Option<Priority>,
-    /// How many at most: 1 to 500.
+    /// Number of tasks: 1 to 500.
     #[serde(default = "listed")]
     limit: u32,
-    /// `next` of the list before, to go on after it.
+    /// `next` of the previous list.
     after: Option<String>,
 }
 
@@ -60,12 +60,12 @@ struct Row {
 impl Tool for TaskList {
     const NAME: &str = "task_list";
     const TITLE: Option<&str> = Some("List tasks");
-    const SUMMARY: &str = "List tasks, those that were changed last first.";
+    const SUMMARY: &str = "List tasks, last changed first.";
     const GUIDANCE: Guidance = Guidance {
-        when_to_use: "You want to know what is to be done, or how far it is.",
+        when_to_use: "You want to know what to do, or how far it is.",
         when_not_to_use: "You know the number: use `task_show`.",
-        disambiguation: "It has a line of each; `task_show` has all of one.",
-        examples: &["{}", r#"{"status":"ready","priority":"high"}"#],
+        disambiguation: "",
+        examples: &[r#"{"status":"ready","priority":"high"}"#],
     };
     type Input = ListInput;
     type Output = Listed;
@@ -106,7 +106,7 @@ pub(crate) struct TaskShow;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ShowInput {
-    /// The number of the task.
+    /// Number of the task.
     task_number: u64,
 }
 
@@ -141,11 +141,11 @@ struct Said {
 impl Tool for TaskShow {
     const NAME: &str = "task_show";
     const TITLE: Option<&str> = Some("Show a task");
-    const SUMMARY: &str = "Show all of a task, with what was said of it.";
+    const SUMMARY: &str = "Show a task with its comments.";
     const GUIDANCE: Guidance = Guidance {
         when_to_use: "You work on a task, or are asked about one.",
         when_not_to_use: "You do not know its number: use `task_list`.",
-        disambiguation: "`task_history` says how it was before.",
+        disambiguation: "",
         examples: &[r#"{"task_number":7}"#],
     };
     type Input = ShowInput;

@@ -15,32 +15,31 @@ pub(crate) struct TaskUpdate;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct UpdateInput {
-    /// The number of the task.
+    /// Number of the task.
     task_number: u64,
-    /// Another title.
+    /// New title.
     title: Option<String>,
-    /// Another description.
+    /// New description.
     description: Option<String>,
-    /// The state that it is in now. A person is asked before it can be worked on for the first time.
+    /// New state. A person is asked before work begins for the first time.
     status: Option<Status>,
-    /// Another priority.
+    /// New priority.
     priority: Option<Priority>,
-    /// Parts that are added.
+    /// Parts to add.
     #[serde(default)]
     add_subtasks: Vec<String>,
-    /// The part that is done, counted from 1.
+    /// Number of the part that is done, from 1.
     complete_subtask: Option<usize>,
-    /// What is added to its metadata; a `null` takes a name away.
+    /// Values to add; `null` removes a name.
     #[serde(default)]
     metadata: Map<String, Value>,
-    /// The tasks that come before it, instead of those that did.
+    /// New list of tasks that must be done first.
     depends_on: Option<Vec<u64>>,
-    /// The revision that you have read: where it has another one by now, nothing is changed.
+    /// Revision that you read. If there is a newer one, nothing is changed.
     expected_revision: Option<u64>,
     /// What the change is about: at most 500 bytes.
     edit_summary: Option<String>,
-    /// The task that you were given to work on. It only narrows: then no other task can be changed, and of this one only its parts, its metadata
-    /// and, once it has begun, whether it is done.
+    /// Task that you were given. Only this task can then be changed: its parts, its metadata, and whether it is done.
     worker_of: Option<u64>,
 }
 
@@ -54,12 +53,12 @@ pub(crate) struct Updated {
 impl Tool for TaskUpdate {
     const NAME: &str = "task_update";
     const TITLE: Option<&str> = Some("Change a task");
-    const SUMMARY: &str = "Change a task: its state, its parts, its words.";
+    const SUMMARY: &str = "Change the state, parts or text of a task.";
     const GUIDANCE: Guidance = Guidance {
-        when_to_use: "A task begins, a part of it is done, it has ended, or it is to be another one.",
-        when_not_to_use: "You only have something to say of it: use `add_task_comment`.",
-        disambiguation: "Give `expected_revision` where you change words that you have read.",
-        examples: &[r#"{"task_number":7,"status":"in_progress"}"#, r#"{"task_number":7,"complete_subtask":2}"#],
+        when_to_use: "A task begins or ends, a part is done, or its text changes.",
+        when_not_to_use: "To add a remark: use `add_task_comment`.",
+        disambiguation: "Give `expected_revision` if you change text that you have read.",
+        examples: &[r#"{"task_number":7,"status":"in_progress"}"#],
     };
     type Input = UpdateInput;
     type Output = Updated;

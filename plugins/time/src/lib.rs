@@ -9,7 +9,7 @@ struct Time;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Input {
-    /// A form of the time to repeat as `formatted`; the result has all of them.
+    /// Form to repeat as `formatted`.
     format: Option<Format>,
 }
 
@@ -45,13 +45,12 @@ struct Now {
 impl Tool for Time {
     const NAME: &str = "time";
     const TITLE: Option<&str> = Some("Current time");
-    const SUMMARY: &str = "Return the current date and time, in UTC.";
+    const SUMMARY: &str = "Return the current date and time in UTC.";
     const GUIDANCE: Guidance = Guidance {
-        when_to_use: "A task depends on today's date or on the time: to stamp a note, to judge how old something is, to \
-            compute a deadline.",
-        when_not_to_use: "To measure how long a command takes, or to learn the clock or the time zone of a target.",
-        disambiguation: "This is the clock of the machine that runs the tools. The clock of a container or of a remote \
-            target is asked with `run_shell` and `date`.",
+        when_to_use: "A task needs today's date or the current time.",
+        when_not_to_use: "To measure how long a command takes.",
+        disambiguation: "It reads the clock where the tools run. For the clock of a container or remote target, run \
+            `date` with `run_shell`.",
         examples: &["{}", r#"{"format":"iso"}"#],
     };
     type Input = Input;

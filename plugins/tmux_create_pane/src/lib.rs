@@ -9,9 +9,9 @@ struct CreatePane;
 // serde cannot deny unknown fields beside `flatten`; the host does, the schema that the SDK makes is closed.
 #[derive(Deserialize, JsonSchema)]
 struct Input {
-    /// Session to make it in; absent: the default one.
+    /// Session name.
     session: Option<String>,
-    /// Name of the pane, by which other tools find it.
+    /// Pane name.
     pane: String,
     #[serde(flatten)]
     declaration: Declaration,
@@ -31,15 +31,13 @@ struct Output {
 impl Tool for CreatePane {
     const NAME: &str = "tmux-create-pane";
     const TITLE: Option<&str> = Some("Make a pane");
-    const SUMMARY: &str = "Make a terminal pane in a session, or find the one of that name.";
+    const SUMMARY: &str = "Make a terminal pane in a session, or return the existing one.";
     const GUIDANCE: Guidance = Guidance {
-        when_to_use: "To work beside the shared pane: a server or a watcher keeps running while you work elsewhere.",
-        when_not_to_use: "For a command that ends: `run_shell` needs no extra pane. Not a new one for each command: their number is limited.",
-        disambiguation: "Without `session` it is in the default one, which is nearly always right; `tmux-create-session` is \
-            for work that must stay apart. `run_shell` with `pane` runs in it, `tmux-kill-pane` ends it.",
-        examples: &[
-            r#"{"pane":"server","risk":"low","mutation":true,"privesc":false,"why":"run the server beside the tests"}"#,
-        ],
+        when_to_use: "A server or watcher must keep running while you run other commands.",
+        when_not_to_use: "To run a command that ends: `run_shell` needs no new pane.",
+        disambiguation: "`run_shell` with `pane` runs commands in it. The number of panes is limited: end yours with \
+            `tmux-kill-pane`.",
+        examples: &[r#"{"pane":"server","risk":"low","mutation":true,"privesc":false,"why":"run the server"}"#],
     };
     type Input = Input;
     type Output = Output;

@@ -9,7 +9,7 @@ struct CreateSession;
 // serde cannot deny unknown fields beside `flatten`; the host does, the schema that the SDK makes is closed.
 #[derive(Deserialize, JsonSchema)]
 struct Input {
-    /// Name of the session; the host adds its own prefix.
+    /// Session name.
     session: String,
     #[serde(flatten)]
     declaration: Declaration,
@@ -30,16 +30,13 @@ struct Output {
 impl Tool for CreateSession {
     const NAME: &str = "tmux-create-session";
     const TITLE: Option<&str> = Some("Make a session");
-    const SUMMARY: &str = "Make a tmux session with its shared pane, or find the one of that name.";
+    const SUMMARY: &str = "Make a tmux session with one shared pane, or return the existing one.";
     const GUIDANCE: Guidance = Guidance {
-        when_to_use: "Rarely: work that must stay apart from everything else, for example to be ended as a whole, or because \
-            the user asks for a session.",
+        when_to_use: "Work must stay apart from other work, or the user asks for a session.",
         when_not_to_use: "To run a command: the default session always exists.",
-        disambiguation: "`tmux-create-pane` makes one more pane in the default session, which is nearly always enough. \
-            `tmux-kill-session` ends what you made here; do so when the work is done, their number is limited.",
-        examples: &[
-            r#"{"session":"build","risk":"low","mutation":true,"privesc":false,"why":"keep the release build apart"}"#,
-        ],
+        disambiguation: "`tmux-create-pane` adds a pane to a session. The number of sessions is limited: end yours \
+            with `tmux-kill-session`.",
+        examples: &[r#"{"session":"build","risk":"low","mutation":true,"privesc":false,"why":"build apart"}"#],
     };
     type Input = Input;
     type Output = Output;

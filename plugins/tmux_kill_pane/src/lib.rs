@@ -9,9 +9,9 @@ struct KillPane;
 // serde cannot deny unknown fields beside `flatten`; the host does, the schema that the SDK makes is closed.
 #[derive(Deserialize, JsonSchema)]
 struct Input {
-    /// Session of the pane; absent: the default one.
+    /// Session name.
     session: Option<String>,
-    /// Name of the pane.
+    /// Pane name.
     pane: String,
     #[serde(flatten)]
     declaration: Declaration,
@@ -29,16 +29,12 @@ struct Output {
 impl Tool for KillPane {
     const NAME: &str = "tmux-kill-pane";
     const TITLE: Option<&str> = Some("End a pane");
-    const SUMMARY: &str = "End a terminal pane, with what runs in it.";
+    const SUMMARY: &str = "End a terminal pane and what runs in it.";
     const GUIDANCE: Guidance = Guidance {
-        when_to_use: "To clean up a pane that `tmux-create-pane` made, when what runs in it is not needed any more.",
-        when_not_to_use: "To stop a program and keep the pane, or to get rid of a pane that somebody else made: it is refused. \
-            A shared pane gets a new shell instead.",
-        disambiguation: "`send-keys` with `C-c` stops a program and leaves its pane; `tmux-kill-session` ends a session that \
-            you made, all panes of it.",
-        examples: &[
-            r#"{"pane":"server","risk":"low","mutation":true,"privesc":false,"why":"the server is not needed any more"}"#,
-        ],
+        when_to_use: "You no longer need a pane that you made with `tmux-create-pane`.",
+        when_not_to_use: "To stop a program and keep its pane: use `send-keys` with `C-c`.",
+        disambiguation: "You cannot end a pane that somebody else made. A shared pane gets a new shell instead.",
+        examples: &[r#"{"pane":"server","risk":"low","mutation":true,"privesc":false,"why":"the server is done"}"#],
     };
     type Input = Input;
     type Output = Output;

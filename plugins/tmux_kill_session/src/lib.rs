@@ -8,7 +8,7 @@ struct KillSession;
 // serde cannot deny unknown fields beside `flatten`; the host does, the schema that the SDK makes is closed.
 #[derive(Deserialize, JsonSchema)]
 struct Input {
-    /// Name of the session.
+    /// Session name.
     session: String,
     #[serde(flatten)]
     declaration: Declaration,
@@ -23,15 +23,12 @@ struct Output {
 impl Tool for KillSession {
     const NAME: &str = "tmux-kill-session";
     const TITLE: Option<&str> = Some("End a session");
-    const SUMMARY: &str = "End a tmux session, with its panes and all that runs in them.";
+    const SUMMARY: &str = "End a tmux session with its panes and everything that runs in them.";
     const GUIDANCE: Guidance = Guidance {
-        when_to_use: "To clean up a session that `tmux-create-session` made, when nothing in it is needed any more.",
-        when_not_to_use: "To stop one program, or to get rid of a session that somebody else made: it is refused. The default \
-            session is protected.",
-        disambiguation: "`tmux-kill-pane` ends one pane; `send-keys` with `C-c` stops a program and leaves its pane.",
-        examples: &[
-            r#"{"session":"build","risk":"low","mutation":true,"privesc":false,"why":"the release build is done"}"#,
-        ],
+        when_to_use: "You no longer need a session that you made with `tmux-create-session`.",
+        when_not_to_use: "To end one pane: use `tmux-kill-pane`.",
+        disambiguation: "You cannot end the default session, or a session that somebody else made.",
+        examples: &[r#"{"session":"build","risk":"low","mutation":true,"privesc":false,"why":"the build is done"}"#],
     };
     type Input = Input;
     type Output = Output;

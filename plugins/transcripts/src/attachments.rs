@@ -14,11 +14,11 @@ pub(crate) struct AttachmentRecall;
 #[derive(Clone, Copy, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum Action {
-    /// Which attachments there are, the newest first.
+    /// Lists attachments, newest first.
     List,
-    /// Where the file is.
+    /// Returns the path.
     GetPath,
-    /// The text that it has.
+    /// Returns the text.
     GetContent,
 }
 
@@ -27,9 +27,9 @@ enum Action {
 pub(crate) struct RecallInput {
     /// What to do.
     action: Action,
-    /// Only those of this channel: its name, how it begins, or a part of it.
+    /// Only this channel: its name or a part of it.
     channel: Option<String>,
-    /// Which attachment: its id, or how that begins.
+    /// Attachment id or its start.
     attachment_id: Option<String>,
 }
 
@@ -68,12 +68,12 @@ struct Attached {
 impl Tool for AttachmentRecall {
     const NAME: &str = "attachment_recall";
     const TITLE: Option<&str> = Some("Find an attachment");
-    const SUMMARY: &str = "Find a file that somebody sent in a channel: which there are, where one is, what it says.";
+    const SUMMARY: &str = "List files that people sent in channels, or get the path or text of one.";
     const GUIDANCE: Guidance = Guidance {
-        when_to_use: "Somebody speaks of a file that they sent.",
-        when_not_to_use: "The file is one of the workspace: read it.",
-        disambiguation: "`get_content` has the text, if the file has any; `get_path` says where the file is.",
-        examples: &[r#"{"action":"list","channel":"dev"}"#, r#"{"action":"get_content","attachment_id":"a7f3"}"#],
+        when_to_use: "Somebody mentions a file that they sent.",
+        when_not_to_use: "",
+        disambiguation: "`get_content` returns text only if the file has any.",
+        examples: &[r#"{"action":"list","channel":"dev"}"#],
     };
     type Input = RecallInput;
     type Output = RecallOutput;

@@ -14,16 +14,16 @@ pub(crate) struct ChannelRecall;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RecallInput {
-    /// The channel: its name, how it begins, or a part of it. Without it, all channels are listed.
+    /// Channel name or a part of it; without it: a list of channels.
     channel: Option<String>,
-    /// How many messages at most: 1 to 100.
+    /// Number of messages: 1 to 100.
     #[serde(default = "messages")]
     limit: u32,
-    /// Only what was said before this time, as RFC 3339 has it: `2026-11-25T09:30:00Z`.
+    /// Only messages before this RFC 3339 time: `2026-11-25T09:30:00Z`.
     before: Option<String>,
-    /// Only what was said after this time, likewise.
+    /// Only messages after this RFC 3339 time.
     after: Option<String>,
-    /// Begin with the oldest, not with the newest.
+    /// Begin with the oldest.
     #[serde(default)]
     oldest_first: bool,
 }
@@ -75,12 +75,12 @@ struct Said {
 impl Tool for ChannelRecall {
     const NAME: &str = "channel_recall";
     const TITLE: Option<&str> = Some("Read a channel");
-    const SUMMARY: &str = "Read what was said in a channel, or list the channels.";
+    const SUMMARY: &str = "Read the messages of a channel, or list the channels.";
     const GUIDANCE: Guidance = Guidance {
         when_to_use: "You need what was said elsewhere, or earlier than you can see.",
-        when_not_to_use: "It is in this conversation; or you look for what was learned of it: use `memory_recall`.",
-        disambiguation: "It reads what was said, word by word; `memory_recall` finds what is remembered.",
-        examples: &["{}", r#"{"channel":"dev","before":"2026-11-25T09:30:00Z","limit":20}"#],
+        when_not_to_use: "It is in this conversation. To find memories: use `memory_recall`.",
+        disambiguation: "",
+        examples: &[r#"{"channel":"dev","limit":20}"#],
     };
     type Input = RecallInput;
     type Output = RecallOutput;

@@ -18,9 +18,9 @@ pub(crate) struct WorkerInspect;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct InspectInput {
-    /// The worker: its id, or how that begins.
+    /// Id of the worker, or its start.
     worker_id: String,
-    /// How many of its last steps: 1 to 50.
+    /// Number of steps: 1 to 50.
     #[serde(default = "steps")]
     limit: u32,
 }
@@ -68,13 +68,13 @@ struct Made {
 
 impl Tool for WorkerInspect {
     const NAME: &str = "worker_inspect";
-    const TITLE: Option<&str> = Some("See what a worker did");
-    const SUMMARY: &str = "See the last steps of a worker that has ended.";
+    const TITLE: Option<&str> = Some("Show the steps of a worker");
+    const SUMMARY: &str = "Show the last steps of a worker that has ended.";
     const GUIDANCE: Guidance = Guidance {
-        when_to_use: "A worker's outcome is not enough: you need what it called and what came back.",
-        when_not_to_use: "The worker has not ended: `route` reaches it.",
-        disambiguation: "`channel_recall` has what people said.",
-        examples: &[r#"{"worker_id":"worker3","limit":20}"#],
+        when_to_use: "You need what a worker called and what came back.",
+        when_not_to_use: "The worker still runs: `route` reaches it.",
+        disambiguation: "",
+        examples: &[r#"{"worker_id":"worker3"}"#],
     };
     type Input = InspectInput;
     type Output = InspectOutput;

@@ -127,7 +127,8 @@ fn words(tool: &Tool, all: &[Arc<Tool>], setup: &Setup, report: &mut Report) {
     if !missing.is_empty() {
         note(format!("it does not say {missing}: models choose worse without it"));
     }
-    if examples.is_empty() {
+    let takes_arguments = definition.input_schema["properties"].as_object().is_none_or(|all| !all.is_empty());
+    if examples.is_empty() && takes_arguments {
         note("it has no examples of its arguments".into());
     }
     let is_known =

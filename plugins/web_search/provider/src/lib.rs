@@ -83,7 +83,7 @@ pub struct WebSearch<P>(PhantomData<P>);
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {
-    /// What to search for, at most 500 characters; quotes and `site:` work as in a browser.
+    /// At most 500 characters; quotes and `site:` work.
     query: String,
 }
 
@@ -92,10 +92,9 @@ impl<P: Provider> Tool for WebSearch<P> {
     const TITLE: Option<&'static str> = Some("Search the web");
     const SUMMARY: &'static str = "Search the web and return up to 8 results with title, URL and snippet.";
     const GUIDANCE: Guidance = Guidance {
-        when_to_use: "You need pages whose URLs you do not know: documentation, an error message, a release, news.",
-        when_not_to_use: "To read a page whose URL you know, or to search files of this project.",
-        disambiguation: "Snippets are fragments: read the pages that matter with `fetch_url`. `run_shell` with `rg` \
-            searches files.",
+        when_to_use: "You need pages whose URLs you do not know.",
+        when_not_to_use: "To read a page whose URL you know: use `fetch_url`. To search files.",
+        disambiguation: "A snippet is only part of a page: read the page with `fetch_url`.",
         examples: &[
             r#"{"query":"rust 2024 edition migration guide"}"#,
             r#"{"query":"\"error[E0499]\" site:doc.rust-lang.org"}"#,

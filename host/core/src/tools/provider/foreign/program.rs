@@ -24,10 +24,10 @@ pub(super) fn definition(name: &str) -> Definition {
         title: None,
         summary: format!("Run the program `{name}`."),
         guidance: Guidance {
-            when_to_use: "What this program does.".into(),
-            when_not_to_use: "Pipes, redirections, several programs: those need a shell.".into(),
-            disambiguation: "It runs in a sandbox of its own and sees no file beyond its grant. Give `args`, `stdin`, or both. Of long output \
-                the beginning and the end are returned."
+            when_to_use: "You need what this program does.".into(),
+            when_not_to_use: "For pipes, redirections or several programs: they need a shell.".into(),
+            disambiguation: "It runs in a sandbox and sees only the files of its grant. Give `args`, `stdin` or both. The middle of long \
+                output is omitted."
                 .into(),
             examples: vec![r#"{"args":["--help"]}"#.into()],
         },
@@ -38,11 +38,11 @@ pub(super) fn definition(name: &str) -> Definition {
                 "args": {
                     "type": "array",
                     "items": { "type": "string" },
-                    "description": "Its arguments, each as it is: no quotes, nothing is expanded.",
+                    "description": "Arguments, passed as they are.",
                 },
                 "stdin": {
                     "type": "string",
-                    "description": "Text for its standard input, which then ends. Without it there is none.",
+                    "description": "Text for standard input; without it there is none.",
                 },
             },
             "additionalProperties": false,
