@@ -1,6 +1,6 @@
-//! How much a model reads before its first call: bytes of `tools/list` without output schemas, and characters of guidance.
+//! How much a model reads before its first call: names, descriptions and input schemas of a list, and the guidance of each tool.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::cmp::Reverse;
 use toolcrib::formats::{Format, Strictness};
 use toolcrib_builtins::{BUILTINS, Builtin};
@@ -22,9 +22,10 @@ fn bytes(list: &Value) -> Vec<(usize, String)> {
         .expect("tools")
         .iter()
         .map(|tool| {
-            let mut tool = tool.clone();
-            tool.as_object_mut().expect("a tool").remove("outputSchema");
-            (tool.to_string().len(), tool["name"].as_str().expect("a name").to_owned())
+            // Titles, annotations and output schemas are for its client.
+            let read =
+                json!({ "name": tool["name"], "description": tool["description"], "inputSchema": tool["inputSchema"] });
+            (read.to_string().len(), tool["name"].as_str().expect("a name").to_owned())
         })
         .collect();
     sizes.sort_by_key(|(bytes, _)| Reverse(*bytes));

@@ -138,7 +138,7 @@ impl Tool for Reply {
     const GUIDANCE: Guidance = Guidance {
         when_to_use: "You have something to say to the person. Nothing else that you write reaches them.",
         when_not_to_use: "You have nothing to add: use `skip`. To offer answers to choose from: use `ask`.",
-        disambiguation: "It sends to this conversation; `send_message_to_another_channel` sends elsewhere.",
+        disambiguation: "",
         examples: &[r#"{"content":"The build is green again."}"#],
     };
     const EVENTS: &[&str] = &["message.send"];

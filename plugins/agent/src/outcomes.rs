@@ -54,7 +54,7 @@ impl Tool for SetStatus {
     const SUMMARY: &str = "Show what you are doing, or report the outcome of your task.";
     const GUIDANCE: Guidance = Guidance {
         when_to_use: "A long step begins. At the end, report the `outcome` once: it ends your task.",
-        when_not_to_use: "For each small step, or to talk to the person.",
+        when_not_to_use: "",
         disambiguation: "A `progress` may be dropped if many come; an `outcome` always arrives whole.",
         examples: &[r#"{"status":"All tests pass; the cause was a stale cache.","kind":"outcome"}"#],
     };
@@ -250,7 +250,7 @@ impl Tool for AutonomyComplete {
     const GUIDANCE: Guidance = Guidance {
         when_to_use: "You were given time of your own and have nothing more to do.",
         when_not_to_use: "",
-        disambiguation: "`set_outcome` delivers text to people; this does not.",
+        disambiguation: "",
         examples: &[r#"{"summary":"Sorted the inbox; two mails wait for an answer."}"#],
     };
     const EVENTS: &[&str] = &["agent.complete"];

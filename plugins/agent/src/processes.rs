@@ -26,7 +26,7 @@ impl Tool for Branch {
     const GUIDANCE: Guidance = Guidance {
         when_to_use: "You need to recall, compare or plan something while the conversation goes on.",
         when_not_to_use: "For work with files or commands: use `spawn_worker`.",
-        disambiguation: "A branch knows this conversation; a worker does not. The result comes as a later message.",
+        disambiguation: "A branch knows this conversation; a worker does not.",
         examples: &[r#"{"description":"Recall what we decided about the release, and sum it up."}"#],
     };
     const EVENTS: &[&str] = &["agent.branch"];
@@ -152,7 +152,7 @@ impl Tool for Route {
     const GUIDANCE: Guidance = Guidance {
         when_to_use: "The person adds something to a worker's task.",
         when_not_to_use: "The worker has ended: use `spawn_worker`.",
-        disambiguation: "A running worker reads it before its next step.",
+        disambiguation: "",
         examples: &[r#"{"worker_id":"w3","message":"Leave the database alone."}"#],
     };
     const EVENTS: &[&str] = &["agent.route"];

@@ -34,7 +34,7 @@ impl Tool for SecretSet {
     const SUMMARY: &str = "Ask the person for a secret, which is stored without showing it to you.";
     const GUIDANCE: Guidance = Guidance {
         when_to_use: "A command or request needs a password, key or token that is not stored yet.",
-        when_not_to_use: "The secret is stored: use it by its name.",
+        when_not_to_use: "",
         disambiguation: "Give the name and the reason, never the value, even if the person wrote it to you.",
         examples: &[r#"{"name":"GITHUB_TOKEN","why":"To open the pull request for the fix."}"#],
     };

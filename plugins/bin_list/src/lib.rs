@@ -27,7 +27,7 @@ impl Tool for BinList {
     const GUIDANCE: Guidance = Guidance {
         when_to_use: "You want to know which programs exist.",
         when_not_to_use: "To run a program: call the tool of the same name.",
-        disambiguation: "It also lists programs that are not among your tools.",
+        disambiguation: "",
         examples: &[],
     };
     type Input = ();

@@ -21,7 +21,7 @@ pub(crate) struct ClickInput {
     pub(crate) accept_dialogs: Option<bool>,
     /// Answer to a prompt dialog.
     pub(crate) prompt_text: Option<String>,
-    /// Tab id; default: the active tab.
+    /// Default: the active tab.
     pub(crate) tab: Option<String>,
 }
 
@@ -59,7 +59,7 @@ pub(crate) struct TypeInput {
     pub(crate) secret: Option<String>,
     /// Press Enter afterwards.
     pub(crate) submit: Option<bool>,
-    /// Tab id; default: the active tab.
+    /// Default: the active tab.
     pub(crate) tab: Option<String>,
 }
 
@@ -70,8 +70,7 @@ impl Tool for BrowserType {
     const GUIDANCE: Guidance = Guidance {
         when_to_use: "To fill in a form or a search.",
         when_not_to_use: "To press single keys: use `browser_press_key`.",
-        disambiguation: "For a password use `secret`, never `text`. Scripts and screenshots are then denied until \
-            another page loads.",
+        disambiguation: "For a password use `secret`, never `text`.",
         examples: &[
             r#"{"element":"e4","text":"desk lamp","submit":true}"#,
             r#"{"element":"e6","secret":"SHOP_PASSWORD"}"#,
@@ -123,7 +122,7 @@ pub(crate) struct PressKeyInput {
     pub(crate) accept_dialogs: Option<bool>,
     /// Answer to a prompt dialog.
     pub(crate) prompt_text: Option<String>,
-    /// Tab id; default: the active tab.
+    /// Default: the active tab.
     pub(crate) tab: Option<String>,
 }
 
@@ -161,7 +160,7 @@ pub(crate) struct SelectInput {
     pub(crate) options: Option<Vec<String>>,
     /// Whether the box or switch should be on.
     pub(crate) checked: Option<bool>,
-    /// Tab id; default: the active tab.
+    /// Default: the active tab.
     pub(crate) tab: Option<String>,
 }
 
@@ -204,7 +203,7 @@ pub(crate) struct UploadInput {
     pub(crate) element: String,
     /// At most 8 paths: absolute, `~/…`, or relative to the working directory.
     pub(crate) files: Vec<String>,
-    /// Tab id; default: the active tab.
+    /// Default: the active tab.
     pub(crate) tab: Option<String>,
 }
 
@@ -245,7 +244,7 @@ pub(crate) struct BrowserHover;
 pub(crate) struct HoverInput {
     /// Element id.
     pub(crate) element: String,
-    /// Tab id; default: the active tab.
+    /// Default: the active tab.
     pub(crate) tab: Option<String>,
 }
 

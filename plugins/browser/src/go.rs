@@ -21,7 +21,7 @@ pub(crate) struct NavigateInput {
     pub(crate) url: Option<String>,
     /// Instead of `url`: go back, go forward or reload.
     pub(crate) to: Option<To>,
-    /// Tab id; default: the active tab.
+    /// Default: the active tab.
     pub(crate) tab: Option<String>,
 }
 
@@ -75,7 +75,7 @@ pub(crate) struct WaitInput {
     pub(crate) gone: Option<bool>,
     /// Maximum wait: 1 to 30 seconds, or `5s`; default: 10.
     pub(crate) timeout: Option<Span>,
-    /// Tab id; default: the active tab.
+    /// Default: the active tab.
     pub(crate) tab: Option<String>,
 }
 
@@ -85,7 +85,7 @@ impl Tool for BrowserWait {
     const SUMMARY: &str = "Wait until a page shows a text or no longer shows it.";
     const GUIDANCE: Guidance = Guidance {
         when_to_use: "The page loads, saves or searches after a click.",
-        when_not_to_use: "After `browser_navigate`: it waits for the page itself.",
+        when_not_to_use: "",
         disambiguation: "The call fails as `timed_out` if the text does not come in time.",
         examples: &[r#"{"text":"Loading","gone":true,"timeout":"30s"}"#],
     };

@@ -22,10 +22,8 @@ pub(crate) struct Browser;
 #[derive(Clone, Copy, PartialEq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Action {
-    /// Opens an empty tab.
     Launch,
     Navigate,
-    /// Shows the page as text.
     Snapshot,
     Act,
     Wait,
@@ -33,10 +31,8 @@ pub(crate) enum Action {
     Evaluate,
     /// Same as `snapshot`.
     Content,
-    /// Opens another tab.
     Open,
     Tabs,
-    /// Makes `tab` the active tab.
     Focus,
     CloseTab,
     Close,

@@ -69,7 +69,7 @@ impl Tool for BrowserTabOpen {
     const GUIDANCE: Guidance = Guidance {
         when_to_use: "A page must stay open, or you need the logins of a profile.",
         when_not_to_use: "To open a page in the active tab: use `browser_navigate`.",
-        disambiguation: "`browser_tab_select` goes back to another tab.",
+        disambiguation: "",
         examples: &[r#"{"url":"https://example.com/","profile":"work"}"#],
     };
     type Input = TabOpenInput;
@@ -112,7 +112,7 @@ pub(crate) struct BrowserTabClose;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct TabCloseInput {
-    /// Tab id; default: the active tab.
+    /// Default: the active tab.
     pub(crate) tab: Option<String>,
 }
 
@@ -160,7 +160,7 @@ impl Tool for BrowserClose {
     const GUIDANCE: Guidance = Guidance {
         when_to_use: "You are done with web pages.",
         when_not_to_use: "To close one tab: use `browser_tab_close`.",
-        disambiguation: "Only profiles keep logins.",
+        disambiguation: "",
         examples: &[],
     };
     type Input = ();

@@ -88,7 +88,7 @@ impl Tool for CreateAgent {
     const SUMMARY: &str = "Make a new agent from three texts and start it.";
     const GUIDANCE: Guidance = Guidance {
         when_to_use: "You have its texts, and the person agreed.",
-        when_not_to_use: "To change an agent: use `factory_update_identity` or `factory_update_config`.",
+        when_not_to_use: "",
         disambiguation: "Its id cannot change later. It begins to work at once.",
         examples: &[
             r#"{"agent_id":"release-helper","display_name":"Release helper","soul_content":"Calm.","identity_content":"Prepares releases.","role_content":"Ask first."}"#,
@@ -144,7 +144,7 @@ impl Tool for UpdateIdentity {
     const SUMMARY: &str = "Replace the texts that define an agent.";
     const GUIDANCE: Guidance = Guidance {
         when_to_use: "An agent should speak or act differently from now on.",
-        when_not_to_use: "For its models and limits: use `factory_update_config`.",
+        when_not_to_use: "",
         disambiguation: "A text that you give replaces the whole old text; the others stay.",
         examples: &[r#"{"agent_id":"release-helper","role_content":"Ask before you publish."}"#],
     };
@@ -229,7 +229,7 @@ impl Tool for UpdateConfig {
     const SUMMARY: &str = "Change the models and limits of an agent.";
     const GUIDANCE: Guidance = Guidance {
         when_to_use: "An agent is too slow, too expensive, or gives up too early.",
-        when_not_to_use: "To change who it is or how it acts: use `factory_update_identity`.",
+        when_not_to_use: "",
         disambiguation: "Settings that you omit stay as they are.",
         examples: &[r#"{"agent_id":"release-helper","tuning":{"max_concurrent_workers":4}}"#],
     };

@@ -140,7 +140,7 @@ impl Tool for SearchContext {
     const GUIDANCE: Guidance = Guidance {
         when_to_use: "Before you write the texts of a new agent.",
         when_not_to_use: "To recall something for yourself: use `memory_recall`.",
-        disambiguation: "It does not search files or the web.",
+        disambiguation: "",
         examples: &[r#"{"query":"how we release, and who decides","memory_type":"decision"}"#],
     };
     const EVENTS: &[&str] = &["factory.context"];

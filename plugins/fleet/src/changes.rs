@@ -41,7 +41,7 @@ impl Tool for AgentCreate {
     const SUMMARY: &str = "Make an agent from an image and start it.";
     const GUIDANCE: Guidance = Guidance {
         when_to_use: "A kind of work recurs, and no agent does it.",
-        when_not_to_use: "An agent for it exists: use `agent_exec`.",
+        when_not_to_use: "",
         disambiguation: "It exists until it is deleted. `agent_create_from_source` takes a text instead.",
         examples: &[r#"{"image":"ghcr.io/openotters/agents/researcher:v1","name":"researcher"}"#],
     };

@@ -41,7 +41,7 @@ impl Tool for GoalCreate {
     const GUIDANCE: Guidance = Guidance {
         when_to_use: "Somebody wants something that takes many tasks.",
         when_not_to_use: "One piece of work is enough: use `task_create`.",
-        disambiguation: "A task is one piece of work.",
+        disambiguation: "",
         examples: &[r#"{"title":"All services run on ARM by December"}"#],
     };
     type Input = CreateInput;

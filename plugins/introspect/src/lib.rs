@@ -68,7 +68,7 @@ impl Tool for ContextShow {
     const GUIDANCE: Guidance = Guidance {
         when_to_use: "A text is about your work.",
         when_not_to_use: "",
-        disambiguation: "`name` is the name of a text, not a path.",
+        disambiguation: "",
         examples: &[r#"{"name":"style"}"#],
     };
     type Input = Show;

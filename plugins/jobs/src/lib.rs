@@ -211,8 +211,7 @@ impl Tool for JobWatch {
     const GUIDANCE: Guidance = Guidance {
         when_to_use: "You want output while a job runs, or long output in pieces.",
         when_not_to_use: "Only the result matters: use `job_wait`.",
-        disambiguation: "Give `next` of the answer as `since` of the next call. Interrupting this call does not \
-            cancel the job.",
+        disambiguation: "Interrupting this call does not cancel the job.",
         examples: &[r#"{"job_id":"0123abcd","since":"4096:0"}"#],
     };
     type Input = WatchInput;
@@ -332,7 +331,7 @@ impl Tool for JobCancel {
     const GUIDANCE: Guidance = Guidance {
         when_to_use: "Nobody needs the job any more.",
         when_not_to_use: "",
-        disambiguation: "`job_status` still shows its output.",
+        disambiguation: "",
         examples: &[r#"{"job_id":"0123abcd"}"#],
     };
     type Input = IdInput;

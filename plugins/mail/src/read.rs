@@ -55,7 +55,7 @@ impl Tool for EmailRead {
     const TITLE: Option<&str> = Some("Read mail");
     const SUMMARY: &str = "Read one message, or save one of its attachments as a file.";
     const GUIDANCE: Guidance = Guidance {
-        when_to_use: "You need the whole text or an attachment of a message.",
+        when_to_use: "You need a whole text or an attachment.",
         when_not_to_use: "To find messages: use `email_search`.",
         disambiguation: "It changes nothing: unread messages stay unread.",
         examples: &[r#"{"id":"work:1700000000:42:INBOX","part":"2"}"#],

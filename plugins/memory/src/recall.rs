@@ -115,7 +115,7 @@ impl Tool for MemoryRecall {
     const GUIDANCE: Guidance = Guidance {
         when_to_use: "Something said, decided or learned before may matter now.",
         when_not_to_use: "It is in this conversation or in a file.",
-        disambiguation: "If nothing is found, try other words. `note_list` lists notes.",
+        disambiguation: "If nothing is found, try other words.",
         examples: &[r#"{"query":"deploy billing service"}"#],
     };
     type Input = RecallInput;

@@ -108,7 +108,7 @@ impl Tool for MemoryConsolidate {
     const GUIDANCE: Guidance = Guidance {
         when_to_use: "Memories repeat each other, or one is a newer version of another.",
         when_not_to_use: "They contradict each other, and you do not know which is right.",
-        disambiguation: "`memory_delete` forgets a memory without merging it.",
+        disambiguation: "",
         examples: &[
             r#"{"partition":"fact","batch":[{"survivor_id":"m4","absorbed_id":"m9","merged_content":"Billing is deployed on Tuesdays."}]}"#,
         ],

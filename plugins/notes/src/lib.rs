@@ -204,7 +204,7 @@ impl Tool for NotePin {
     const GUIDANCE: Guidance = Guidance {
         when_to_use: "You need the note in every conversation.",
         when_not_to_use: "",
-        disambiguation: "All pinned notes have at most 16 KiB together.",
+        disambiguation: "Pinned notes have 16 KiB together.",
         examples: &[r#"{"key":"deploy-day"}"#],
     };
     type Input = KeyInput;

@@ -36,7 +36,7 @@ impl Tool for AddTaskComment {
     const GUIDANCE: Guidance = Guidance {
         when_to_use: "You found something out that others on the task should know.",
         when_not_to_use: "The state or text of the task changes: use `task_update`.",
-        disambiguation: "A comment cannot be changed later.",
+        disambiguation: "",
         examples: &[r#"{"task_number":7,"content":"The vendor answers on Monday."}"#],
     };
     type Input = CommentInput;

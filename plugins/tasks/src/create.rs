@@ -48,7 +48,7 @@ impl Tool for TaskCreate {
     const GUIDANCE: Guidance = Guidance {
         when_to_use: "The work does not end in this conversation.",
         when_not_to_use: "You do it now. To remember a fact: use `memory_save`.",
-        disambiguation: "A task is one piece of work; `goal_create` records a long-term goal.",
+        disambiguation: "",
         examples: &[r#"{"title":"Renew the certificate of the gateway","priority":"high"}"#],
     };
     type Input = CreateInput;

@@ -72,7 +72,7 @@ impl Tool for AttachmentRecall {
     const GUIDANCE: Guidance = Guidance {
         when_to_use: "Somebody mentions a file that they sent.",
         when_not_to_use: "",
-        disambiguation: "`get_content` returns text only if the file has any.",
+        disambiguation: "",
         examples: &[r#"{"action":"list","channel":"dev"}"#],
     };
     type Input = RecallInput;
