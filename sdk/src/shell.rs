@@ -56,7 +56,8 @@ impl Command {
         self
     }
 
-    /// Sets how many characters of the end of each stream to return as well, behind a line that says how much is left out.
+    /// Sets how many characters of the end of each stream to return as well, behind a line that says how much is left out and where
+    /// it is kept.
     #[must_use]
     pub fn tail(self, chars: u32) -> Self {
         self.0.tail(chars);

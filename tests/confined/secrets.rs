@@ -62,8 +62,9 @@ fn a_command_gets_the_secret_that_it_names() {
 #[test]
 fn what_gets_a_secret_runs_in_no_pane() {
     let mut rig = rig(Via::Pane, &[]);
-    let result = rig.result(SPELLED);
-    assert!(!result["notices"].to_string().contains("one stream"), "{result}");
+    // In a pane both streams would be one.
+    let result = rig.result(&format!("{SPELLED}; echo beside >&2"));
+    assert_eq!(result["stderr"], "beside\n", "{result}");
     for (name, value) in [("pane", Value::from("%0")), ("wait", Value::from(false))] {
         let mut arguments = command(SPELLED);
         arguments[name] = value;

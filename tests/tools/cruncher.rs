@@ -46,7 +46,7 @@ async fn long_output_is_cut_and_kept() {
     let large = host.call("cruncher", json!({ "args": ["large", "200000"] })).await;
     let output = large.outcome.expect("it ran");
     let text = output.result["stdout"].as_str().unwrap();
-    assert!(text.len() < 51_000 && text.contains("[150000 bytes left out]"), "{}", text.len());
+    assert!(text.len() < 51_000 && text.contains("[150000 bytes left out, kept in /"), "{}", text.len());
     let notice = output.notices.first().expect("a notice");
     let place = notice.split('`').nth(1).expect("a place");
     assert_eq!(fs::read_to_string(place).unwrap().len(), 200_000, "{notice}");

@@ -139,7 +139,12 @@ async fn commands_of_plugins_have_variables_a_directory_and_an_input() {
     let result = host.result("start", run).await;
     assert_eq!(result, json!({ "exit_code": 0, "bytes": 12, "stdout": "/lib\na b\nin\n", "stderr": "err\n" }));
     let ends = json!({ "run": ["seq 1 1000"], "shown": [4, 9] });
-    assert_eq!(host.result("start", ends).await["stdout"], "1\n2\n\n[3880 bytes left out]\n999\n1000\n");
+    let result = host.result("start", ends).await;
+    let stdout = result["stdout"].as_str().expect("text");
+    assert!(
+        stdout.starts_with("1\n2\n\n[3880 bytes left out, kept in /") && stdout.ends_with("]\n999\n1000\n"),
+        "{stdout}"
+    );
 }
 
 /// A person is shown program, arguments and input; secrets in any of them are refused.

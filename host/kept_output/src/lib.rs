@@ -6,10 +6,14 @@
 
 #![allow(missing_docs, reason = "public for the other crates of the host: what embedders see is `toolcrib`")]
 
+mod rewritten;
+
 use backend::FileText;
 use base::disk::OwnDir;
 use base::envelope::Failure;
 use futures_util::future::BoxFuture;
+use rewritten::LastStates;
+use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::ffi::OsStr;
 use std::io::{self, SeekFrom};
@@ -33,9 +37,16 @@ pub struct Capture<'s> {
     store: &'s OutputStore,
     name: String,
     chars: usize,
+    /// The beginning as it came, which a file of kept output begins with.
+    beginning: Vec<u8>,
+    /// The beginning of what is shown.
     head: Vec<u8>,
     head_bytes: usize,
     bytes: u64,
+    /// Bytes of what is shown, if all of it were.
+    shown: u64,
+    /// Leaves out the earlier states of lines that a command rewrote.
+    last_states: Option<LastStates>,
     kept: Option<Kept>,
     /// How many characters of the end are handed out as well, and the end itself.
     tail_chars: usize,
@@ -106,8 +117,22 @@ impl OutputStore {
     pub fn capture(&self, name: String, chars: usize, head_bytes: usize) -> Capture<'_> {
         // No character takes more than four bytes, so more of the head is never shown.
         let head_bytes = head_bytes.min(chars.saturating_mul(char::MAX.len_utf8()));
-        let (head, end) = (Vec::new(), VecDeque::new());
-        Capture { store: self, name, chars, head, head_bytes, bytes: 0, kept: None, tail_chars: 0, end }
+        let (beginning, head, end) = (Vec::new(), Vec::new(), VecDeque::new());
+        let (last_states, kept) = (None, None);
+        Capture {
+            store: self,
+            name,
+            chars,
+            beginning,
+            head,
+            head_bytes,
+            bytes: 0,
+            shown: 0,
+            last_states,
+            kept,
+            tail_chars: 0,
+            end,
+        }
     }
 
     /// A file of kept output, by its path as results name it. Commands can put anything in its place: what is not a file of ours with one
@@ -151,6 +176,11 @@ impl<'o> Capture<'o> {
         Self { tail_chars: chars, ..self }
     }
 
+    /// It is what a command prints: a line that was rewritten is handed out as its last state. What is kept is as it came.
+    pub fn of_command(self) -> Self {
+        Self { last_states: Some(LastStates::default()), ..self }
+    }
+
     fn keep_end(&mut self, chunk: &[u8]) {
         // No character takes more, and the first may be cut.
         let most = self.tail_chars.saturating_mul(char::MAX.len_utf8()).min(TAIL * 2);
@@ -159,10 +189,9 @@ impl<'o> Capture<'o> {
         self.end.drain(..over);
     }
 
-    /// What is handed out behind a head of so many bytes: all that follows, or the end behind a line that says how much is left out. Returns
-    /// whether it is all.
-    fn tail(&mut self, head: u64) -> (String, bool) {
-        let left = self.bytes - head;
+    /// What is handed out behind a head of so many bytes, and how many bytes it has: all that follows, or the end of it.
+    fn tail(&mut self, head: u64) -> (String, u64) {
+        let left = self.shown - head;
         let end = self.end.make_contiguous();
         let end = &end[end.len().saturating_sub(usize::try_from(left).unwrap_or(usize::MAX))..];
         let is_all = end.len() as u64 == left;
@@ -170,27 +199,28 @@ impl<'o> Capture<'o> {
         let text = String::from_utf8_lossy(if is_all { end } else { &end[skipped..] });
         let over = text.chars().count().saturating_sub(self.tail_chars);
         if is_all && over == 0 {
-            return (text.into_owned(), true);
+            return (text.into_owned(), left);
         }
         let from = text.char_indices().nth(over).map_or(text.len(), |(index, _)| index);
-        let out = left - (text.len() - from) as u64;
-        (format!("\n[{out} bytes left out]\n{}", &text[from..]), false)
+        (text[from..].to_owned(), (text.len() - from) as u64)
     }
 
     pub fn push<'a>(&'a mut self, chunk: &'a [u8]) -> BoxFuture<'a, ()> {
         Box::pin(async move {
             self.bytes += chunk.len() as u64;
-            let (head, rest) = chunk.split_at(chunk.len().min(self.head_bytes - self.head.len()));
-            self.head.extend_from_slice(head);
-            if self.tail_chars > 0 {
-                self.keep_end(chunk);
-            }
+            let (first, rest) = chunk.split_at(chunk.len().min(self.head_bytes - self.beginning.len()));
+            self.beginning.extend_from_slice(first);
+            let shown = match &mut self.last_states {
+                Some(states) => Cow::Owned(states.push(chunk)),
+                None => Cow::Borrowed(chunk),
+            };
+            self.show(&shown);
             if rest.is_empty() {
                 return;
             }
             // Only now: most commands print little, and need no file.
             if self.kept.is_none() {
-                self.keep_head().await;
+                self.keep_beginning().await;
             }
             if let Some(kept) = &mut self.kept {
                 kept.push(rest, self.store.stream_bytes).await;
@@ -198,28 +228,44 @@ impl<'o> Capture<'o> {
         })
     }
 
-    async fn keep_head(&mut self) {
+    fn show(&mut self, bytes: &[u8]) {
+        self.shown += bytes.len() as u64;
+        self.head.extend_from_slice(&bytes[..bytes.len().min(self.head_bytes - self.head.len())]);
+        if self.tail_chars > 0 {
+            self.keep_end(bytes);
+        }
+    }
+
+    async fn keep_beginning(&mut self) {
         self.kept = self.store.create(&self.name).await;
         if let Some(kept) = &mut self.kept {
-            kept.push(&self.head, self.store.stream_bytes).await;
+            kept.push(&self.beginning, self.store.stream_bytes).await;
         }
     }
 
     pub fn finish(mut self) -> BoxFuture<'o, Captured> {
         Box::pin(async move {
+            if let Some(states) = self.last_states.take() {
+                self.show(&states.finish());
+            }
             let text = String::from_utf8_lossy(&self.head);
             let cut = text.char_indices().nth(self.chars).map(|(index, _)| index);
-            let mut truncated = cut.is_some() || self.bytes > self.head.len() as u64;
+            let mut truncated = cut.is_some() || self.shown > self.head.len() as u64;
             let mut text = text[..cut.unwrap_or(text.len())].to_owned();
+            let mut end = None;
             if truncated && self.tail_chars > 0 {
                 // As bytes the head may be shorter: what is not text was replaced in it.
                 let head = cut.map_or(self.head.len(), |_| text.len().min(self.head.len())) as u64;
-                let (tail, is_all) = self.tail(head);
-                text += &tail;
-                truncated = !is_all;
+                let (tail, bytes) = self.tail(head);
+                truncated = head + bytes < self.shown;
+                if truncated {
+                    end = Some((tail, self.bytes - head - bytes));
+                } else {
+                    text += &tail;
+                }
             }
             if truncated && self.kept.is_none() {
-                self.keep_head().await;
+                self.keep_beginning().await;
             }
             let stored = match self.kept {
                 Some(kept) if truncated => kept.close().await,
@@ -232,6 +278,10 @@ impl<'o> Capture<'o> {
             };
             if stored.is_some() {
                 self.store.make_room().await;
+            }
+            if let Some((end, out)) = end {
+                let place = stored.as_ref().map_or_else(|| "not kept".to_owned(), |path| format!("kept in {path}"));
+                text += &format!("\n[{out} bytes left out, {place}]\n{end}");
             }
             Captured { text, bytes: self.bytes, truncated, stored }
         })
@@ -322,16 +372,57 @@ mod tests {
             }
             let captured = capture.finish().await;
             let kept = std::fs::read_dir(dir.path()).expect("the directory").count();
-            (captured.text, captured.truncated, captured.stored.is_some(), kept)
+            let text = captured.text.replace(&dir.path().display().to_string(), "DIR");
+            (text, captured.truncated, captured.stored.is_some(), kept)
         };
         let whole = |text: &str| (text.to_owned(), false, false, 0);
         assert_eq!(with_tail(4, 4, b"abcdefgh").await, whole("abcdefgh"));
         assert_eq!(with_tail(4, 9, b"abcdefgh").await, whole("abcdefgh"));
         assert_eq!(with_tail(4, 4, "ääääöööö".as_bytes()).await, whole("ääääöööö"));
         let cut = |text: &str| (text.to_owned(), true, true, 1);
-        assert_eq!(with_tail(4, 3, b"abcdefgh").await, cut("abcd\n[1 bytes left out]\nfgh"));
-        assert_eq!(with_tail(2, 2, "ääääöööö".as_bytes()).await, cut("ää\n[8 bytes left out]\nöö"));
-        assert_eq!(with_tail(2, 2, b"ab\xff\xff\xffyz").await, cut("ab\n[3 bytes left out]\nyz"));
+        assert_eq!(with_tail(4, 3, b"abcdefgh").await, cut("abcd\n[1 bytes left out, kept in DIR/call-stdout]\nfgh"));
+        assert_eq!(
+            with_tail(2, 2, "ääääöööö".as_bytes()).await,
+            cut("ää\n[8 bytes left out, kept in DIR/call-stdout]\nöö")
+        );
+        assert_eq!(
+            with_tail(2, 2, b"ab\xff\xff\xffyz").await,
+            cut("ab\n[3 bytes left out, kept in DIR/call-stdout]\nyz")
+        );
+    }
+
+    #[tokio::test]
+    async fn without_a_store_it_is_said_that_the_middle_is_not_kept() {
+        let store = OutputStore::none();
+        let mut capture = store.capture("call-stdout".into(), 2, 1 << 20).with_tail(2);
+        capture.push(b"abcdef").await;
+        assert_eq!(capture.finish().await.text, "ab\n[2 bytes left out, not kept]\nef");
+    }
+
+    #[tokio::test]
+    async fn of_lines_that_a_command_rewrites_both_ends_have_the_last_state_and_the_file_has_all() {
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        let store = OutputStore::open(dir.path().into(), 1 << 20, 1 << 30).expect("a store");
+        let progress: String = (0..=100).map(|percent| format!("\rdownloading {percent}%")).collect();
+        let printed = format!("{progress}\r\nmiddle\n{}{progress}", "x".repeat(50));
+        let of_command = async |head: usize, tail: usize| {
+            let mut capture = store.capture("call-stdout".into(), head, 1 << 20).with_tail(tail).of_command();
+            for piece in printed.as_bytes().chunks(7) {
+                capture.push(piece).await;
+            }
+            capture.finish().await
+        };
+        let cut = of_command(20, 5).await;
+        let path = cut.stored.as_deref().expect("a kept file");
+        let out = printed.len() - "downloading 100%\r\nmi".len() - " 100%".len();
+        let shown = format!("downloading 100%\r\nmi\n[{out} bytes left out, kept in {path}]\n 100%");
+        assert_eq!((cut.text, cut.bytes), (shown, printed.len() as u64));
+        assert_eq!(std::fs::read_to_string(path).expect("a readable file"), printed);
+        std::fs::remove_file(path).expect("the file");
+        let whole = of_command(40, 5).await;
+        let text = "downloading 100%\r\nmiddle\ndownloading 100%";
+        assert_eq!((whole.text.as_str(), whole.truncated, whole.stored), (text, false, None));
+        assert_eq!(std::fs::read_dir(dir.path()).expect("the directory").count(), 0);
     }
 
     #[tokio::test]

@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 use toolcrib_sdk::shell::{self, Outcome};
 use toolcrib_sdk::{Captured, Declaration, Failure, Guidance, JsonSchema, Pane, Result, Tool, schemars};
 
-const HEAD_CHARS: u32 = 4_000;
+/// Characters of the beginning and of the end of each stream: errors are mostly at the end.
+const HEAD_AND_TAIL: (u32, u32) = (1_500, 2_500);
 
 struct RunShell;
 
@@ -60,7 +61,8 @@ impl Tool for RunShell {
         disambiguation: "`send-keys` controls a running program, `capture-pane` looks at a pane, `read_file` and `write_file` \
             handle one file. Declare honestly: `risk` is the harm it can do, `mutation` whether it changes anything, `privesc` \
             whether it needs more than the user's rights, `why` what the person who approves it reads. An exit code other than \
-            0 is a result, not an error.",
+            0 is a result, not an error. In a pane, stdout and stderr are one stream. Of long output you get the first 1,500 and the last 2,500 \
+            characters; of a line that shows progress, its last state.",
         examples: &[
             r#"{"command":"cargo test","risk":"low","mutation":true,"privesc":false,"why":"check the fix","wait":"10m"}"#,
             r#"{"command":"npm run dev","risk":"low","mutation":true,"privesc":false,"why":"try the page","wait":false}"#,
@@ -77,7 +79,8 @@ impl Tool for RunShell {
             }
         }
         let wait = wait.parse()?;
-        let mut command = shell::Command::new(&command, &declaration).wait(wait).head(HEAD_CHARS);
+        let (head, tail) = HEAD_AND_TAIL;
+        let mut command = shell::Command::new(&command, &declaration).wait(wait).head(head).tail(tail);
         if let Some(pane) = Pane::named(session, pane, None) {
             command = command.in_pane(&pane);
         }
@@ -95,7 +98,7 @@ fn report(finished: shell::Finished) -> Finished {
     let shell::Finished { exit_code, stdout, stderr, mut notices } = finished;
     notices.extend(cut("stdout", &stdout));
     notices.extend(cut("stderr", &stderr));
-    Finished { exit_code, stdout: stdout.marked(), stderr: stderr.marked(), notices }
+    Finished { exit_code, stdout: stdout.text, stderr: stderr.text, notices }
 }
 
 fn cut(stream: &str, captured: &Captured) -> Option<String> {
@@ -103,7 +106,9 @@ fn cut(stream: &str, captured: &Captured) -> Option<String> {
         Some(place) => format!("more of it is kept as `{place}`"),
         None => "the rest was not kept".into(),
     };
-    captured.truncated.then(|| format!("{stream} has {} bytes, this is its beginning; {rest}", captured.bytes))
+    captured
+        .truncated
+        .then(|| format!("{stream} has {} bytes, of which the middle is left out; {rest}", captured.bytes))
 }
 
 toolcrib_sdk::export!(RunShell);
@@ -131,16 +136,21 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_stream_is_marked_and_remarked() {
+    fn a_cut_stream_is_remarked() {
         let whole = Captured { text: "ok".into(), bytes: 2, truncated: false, stored: None };
-        let head = Captured { text: "he".into(), bytes: 9_000, truncated: true, stored: Some("call-7/stderr".into()) };
+        let head = Captured {
+            text: "he\n[8996 bytes left out, kept in call-7/stderr]\nad".into(),
+            bytes: 9_000,
+            truncated: true,
+            stored: Some("call-7/stderr".into()),
+        };
         let finished =
             shell::Finished { exit_code: 3, stdout: whole, stderr: head, notices: vec!["left running".into()] };
-        let notice = "stderr has 9000 bytes, this is its beginning; more of it is kept as `call-7/stderr`";
+        let notice = "stderr has 9000 bytes, of which the middle is left out; more of it is kept as `call-7/stderr`";
         let expected = Finished {
             exit_code: 3,
             stdout: "ok".into(),
-            stderr: "he...[truncated]".into(),
+            stderr: "he\n[8996 bytes left out, kept in call-7/stderr]\nad".into(),
             notices: vec!["left running".into(), notice.into()],
         };
         assert_eq!(report(finished), expected);

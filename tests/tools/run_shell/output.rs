@@ -7,8 +7,9 @@ use std::path::{Path, PathBuf};
 use toolcrib_tests::shell::harmless;
 use toolcrib_tests::{PATIENCE, Program, TestHost};
 
-const HEAD: usize = 4_000;
-const MARK: &str = "...[truncated]";
+/// Characters that are handed back whole, and those of the beginning and of the end of more.
+const WHOLE: usize = 4_000;
+const ENDS: (usize, usize) = (1_500, 2_500);
 const REMOVED: &str = "control characters were removed from the result or made visible";
 
 /// The file that a notice about a stream names.
@@ -18,17 +19,27 @@ fn kept(result: &Value, stream: &str) -> PathBuf {
     notice.split('`').nth(1).unwrap_or_else(|| panic!("no file in {notice}")).into()
 }
 
+/// What is handed back of a text that is longer.
+fn both_ends(text: &str, kept: &Path) -> String {
+    let chars: Vec<char> = text.chars().collect();
+    let (head, rest) = chars.split_at(ENDS.0);
+    let (middle, tail) = rest.split_at(rest.len() - ENDS.1);
+    let [head, middle, tail] = [head, middle, tail].map(|part| part.iter().collect::<String>());
+    format!("{head}\n[{} bytes left out, kept in {}]\n{tail}", middle.len(), kept.display())
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn four_thousand_characters_are_not_cut_and_one_more_is() {
     let host = TestHost::new();
     for character in ["x", "ä", "🙂"] {
-        std::fs::write(host.work().join("fits"), character.repeat(HEAD)).expect("a file");
-        std::fs::write(host.work().join("over"), character.repeat(HEAD + 1)).expect("a file");
+        std::fs::write(host.work().join("fits"), character.repeat(WHOLE)).expect("a file");
+        std::fs::write(host.work().join("over"), character.repeat(WHOLE + 1)).expect("a file");
         let result = host.shell("cat fits").await;
-        assert_eq!((text(&result, "stdout"), &result["notices"]), (character.repeat(HEAD).as_str(), &json!([])));
+        assert_eq!((text(&result, "stdout"), &result["notices"]), (character.repeat(WHOLE).as_str(), &json!([])));
         let result = host.shell("cat over").await;
-        assert_eq!(text(&result, "stdout"), format!("{}{MARK}", character.repeat(HEAD)));
-        assert_eq!(std::fs::read_to_string(kept(&result, "stdout")).expect("a kept file"), character.repeat(HEAD + 1));
+        let (file, over) = (kept(&result, "stdout"), character.repeat(WHOLE + 1));
+        assert_eq!(text(&result, "stdout"), both_ends(&over, &file));
+        assert_eq!(std::fs::read_to_string(file).expect("a kept file"), over);
     }
 }
 
@@ -37,10 +48,10 @@ async fn two_hundred_thousand_lines_are_cut_and_kept_to_the_byte() {
     let host = TestHost::new();
     let expected: String = (1..=200_000).map(|number| format!("{number}\n")).collect();
     let result = host.shell("seq 200000").await;
-    assert_eq!(text(&result, "stdout"), format!("{}{MARK}", &expected[..HEAD]));
     let file = kept(&result, "stdout");
+    assert_eq!(text(&result, "stdout"), both_ends(&expected, &file));
     let notice = format!(
-        "stdout has {} bytes, this is its beginning; more of it is kept as `{}`",
+        "stdout has {} bytes, of which the middle is left out; more of it is kept as `{}`",
         expected.len(),
         file.display()
     );
@@ -48,12 +59,30 @@ async fn two_hundred_thousand_lines_are_cut_and_kept_to_the_byte() {
     assert!(std::fs::read_to_string(&file).expect("a kept file") == expected, "the kept file is not the output");
 }
 
+/// Both ends have the last state of a line that shows progress; what is kept is as it was printed.
+#[tokio::test(flavor = "multi_thread")]
+async fn progress_shows_its_last_state() {
+    let host = TestHost::new();
+    let progress =
+        r"for i in $(seq 1 3000); do printf 'downloading %d\r' $i; done; printf '\nwindows\r\n'; printf 'a\rb' >&2";
+    let result = host.shell(progress).await;
+    assert_eq!((text(&result, "stdout"), text(&result, "stderr")), ("downloading 3000\nwindows\n", "b"));
+    assert_eq!(result["notices"], json!([]));
+    let result = host.shell(&format!("{progress}; seq 2000; {progress}")).await;
+    let (file, stdout) = (kept(&result, "stdout"), text(&result, "stdout"));
+    assert!(stdout.starts_with("downloading 3000\nwindows\n1\n2\n"), "{stdout}");
+    assert!(stdout.ends_with("\n2000\ndownloading 3000\nwindows\n"), "{stdout}");
+    let printed = std::fs::read_to_string(&file).expect("a kept file");
+    assert!(printed.starts_with("downloading 1\rdownloading 2\r") && printed.ends_with("\r\nwindows\r\n"));
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn each_stream_is_cut_and_kept_by_itself() {
     let host = TestHost::new();
     let result = host.shell("seq 3000; seq 4000 >&2; echo done").await;
     let lines = |last: usize| (1..=last).map(|number| format!("{number}\n")).collect::<String>();
-    assert!(text(&result, "stdout").ends_with(MARK) && text(&result, "stderr").ends_with(MARK));
+    assert_eq!(text(&result, "stdout"), both_ends(&(lines(3000) + "done\n"), &kept(&result, "stdout")));
+    assert_eq!(text(&result, "stderr"), both_ends(&lines(4000), &kept(&result, "stderr")));
     let read = |stream| std::fs::read_to_string(kept(&result, stream)).expect("a kept file");
     assert!(read("stdout") == lines(3000) + "done\n" && read("stderr") == lines(4000));
 }
@@ -78,7 +107,7 @@ async fn binary_output_is_made_visible_and_kept_to_the_byte() {
     let bytes: Vec<u8> = (0..=255).cycle().take(100_000).collect();
     std::fs::write(host.work().join("noise"), &bytes).expect("a file");
     let result = host.shell("cat noise").await;
-    assert!(text(&result, "stdout").ends_with(MARK));
+    assert!(text(&result, "stdout").contains(" bytes left out, kept in "), "{result}");
     assert!(std::fs::read(kept(&result, "stdout")).expect("a kept file") == bytes, "the kept file is not the output");
 }
 
@@ -141,7 +170,8 @@ fn a_flood_takes_bounded_memory_and_keeps_its_beginning_and_its_end() {
     let mut call = |command: &str| (host.shell(command)["result"].clone(), peak(host.pid()));
     let (_, before) = call("seq 5000");
     let (result, after) = call("yes | head -c 50000000; echo the end");
-    assert_eq!(text(&result, "stdout"), format!("{}{MARK}", "y\n".repeat(HEAD / 2)));
+    let (head, tail) = text(&result, "stdout").split_once("\n[49996008 bytes left out, kept in ").expect("both ends");
+    assert!(head == "y\n".repeat(ENDS.0 / 2) && tail.ends_with("\ny\nthe end\n"), "{result}");
     assert!(after < before + (32 << 10), "the flood took {} KiB", after - before);
     let file = std::fs::read(kept(&result, "stdout")).expect("a kept file");
     assert!(file.starts_with(b"y\ny\n") && file.ends_with(b"y\nthe end\n"));
@@ -164,5 +194,9 @@ async fn a_host_that_keeps_nothing_says_so() {
     std::fs::create_dir_all(host.dirs().state).expect("a directory");
     std::fs::write(host.dirs().output(), "in the way").expect("a file");
     let result = host.shell("seq 5000").await;
-    assert_eq!(result["notices"], json!(["stdout has 23893 bytes, this is its beginning; the rest was not kept"]));
+    assert_eq!(
+        result["notices"],
+        json!(["stdout has 23893 bytes, of which the middle is left out; the rest was not kept"])
+    );
+    assert!(text(&result, "stdout").contains("\n[19893 bytes left out, not kept]\n"), "{result}");
 }

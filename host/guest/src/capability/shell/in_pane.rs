@@ -23,8 +23,6 @@ use tokio::sync::Mutex;
 const AFTER_INTERRUPT: Duration = Duration::from_millis(1500);
 /// How long the trip there may take beside the wait, until the command runs.
 const TRIP: Duration = Duration::from_secs(5);
-/// What every result of a pane says.
-const ONE_STREAM: &str = "in a pane stdout and stderr are one stream: `stdout` holds both";
 
 /// The pane that a command goes to, found when it is first needed: by the question that names it, or by the command.
 pub(super) struct Target<'t> {
@@ -101,7 +99,6 @@ pub(super) async fn run(
             notices.extend(made(watched, command, scope).await);
             let of_cell = command.notices(exit_code, &stdout.text, before, &*scope.backend).await;
             notices.extend(with_way_out(of_cell, calling.as_ref(), command, scope));
-            notices.push(ONE_STREAM.into());
             let stderr = Captured::default().into();
             Ok(shell::Outcome::Finished(shell::Finished { exit_code, stdout: stdout.into(), stderr, notices }))
         }

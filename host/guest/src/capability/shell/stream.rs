@@ -27,7 +27,7 @@ impl<'s> Stream<'s> {
             _ => |text| Event::Stdout { text },
         };
         let capture = scope.output.capture(format!("{}-{name}", scope.id), plan.head_chars, plan.head_bytes);
-        let capture = capture.with_tail(plan.tail_chars);
+        let capture = capture.with_tail(plan.tail_chars).of_command();
         let (undecoded, cleaner) = (Vec::new(), sanitize::Stream::new());
         let (redactor, of_events) = (scope.guard.stream(), scope.guard.stream());
         Self { capture, scope, event, undecoded, cleaner, redactor, of_events }

@@ -113,7 +113,7 @@ async fn captured(name: &str, printed: &Collected, scope: &Reach) -> Captured {
     let mut bytes = redactor.push(&printed).into_owned();
     bytes.extend(redactor.finish());
     let capture = scope.output.capture(format!("{}-{name}", scope.id), HEAD_AND_TAIL.0, HEAD_BYTES);
-    let mut capture = capture.with_tail(HEAD_AND_TAIL.1);
+    let mut capture = capture.with_tail(HEAD_AND_TAIL.1).of_command();
     capture.push(&bytes).await;
     let captured = capture.finish().await;
     captured.stored.iter().for_each(|path| scope.remember_kept(path));
