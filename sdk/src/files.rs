@@ -274,6 +274,19 @@ pub fn write(path: &str, content: impl AsRef<[u8]>) -> Result<u64> {
     files::write(path, content.as_ref()).map_err(Failure::from_host)
 }
 
+/// Which files below a directory are looked at: by default all that are neither hidden nor ignored. Links are never followed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Which {
+    /// Globs as in a `.gitignore` file, from the directory on: if one does not begin with `!`, only files that match count.
+    pub globs: Vec<String>,
+    /// Types as ripgrep names them: `rust`, `py`; with `!` before it, files of that type do not count.
+    pub types: Vec<String>,
+    /// Names that begin with a dot count as well.
+    pub hidden: bool,
+    /// What ignore files leave out counts as well.
+    pub ignored: bool,
+}
+
 /// What is looked for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Pattern {
@@ -468,11 +481,11 @@ pub fn find(path: &str, query: &NameQuery) -> Result<FoundNames> {
 #[cfg(not(target_arch = "wasm32"))]
 pub(crate) mod played {
     use crate::testing::played::*;
+    pub use contract::files::{Encoded, Keep, LineEnds, Writing, Written};
     pub(crate) use contract::files::{
         Entry, EntryKind, FoundFile, FoundLine, FoundLines, FoundNames, LineQuery, Listing, Looked, NameQuery, Pattern,
         Undone, WhichFiles, Whole,
     };
-    pub use contract::files::{Encoded, Keep, LineEnds, Writing, Written};
     use contract::types::Captured;
 
     pub(crate) const CALLS: &[&[Signature]] = &[SIGNATURES];
@@ -548,16 +561,5 @@ mod tests {
             "Wrote 9 bytes to a.txt with LF line endings; it was GBK (a guess) before"
         );
         assert_eq!(written(false, Some(LineEnds::Lf), "UTF-8", None).said("a", "a\n"), "Wrote 9 bytes to a");
-
-/// Which files below a directory are looked at: by default all that are neither hidden nor ignored. Links are never followed.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Which {
-    /// Globs as in a `.gitignore` file, from the directory on: if one does not begin with `!`, only files that match count.
-    pub globs: Vec<String>,
-    /// Types as ripgrep names them: `rust`, `py`; with `!` before it, files of that type do not count.
-    pub types: Vec<String>,
-    /// Names that begin with a dot count as well.
-    pub hidden: bool,
-    /// What ignore files leave out counts as well.
-    pub ignored: bool,
+    }
 }

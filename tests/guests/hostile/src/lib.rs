@@ -206,8 +206,9 @@ fn misbehave(Input { how, text, number }: Input) -> String {
             format!("{:?}", listed.map(|listed| (listed.entries.len(), listed.total)))
         }
         How::Search => {
-            let (files, max) = (files::Which { hidden: true, ignored: true, ..files::Which::default() }, 1000);
-            let pattern = files::Pattern { text, ..files::Pattern::default() };
+            let (globs, types, max) = (Vec::new(), Vec::new(), 1000);
+            let files = files::WhichFiles { globs, types, hidden: true, ignored: true };
+            let pattern = files::Pattern { text, literal: false, ignore_case: false };
             let names =
                 files::NameQuery { files: files.clone(), path: Some(pattern.clone()), directories: true, skip: 0, max };
             let lines = files::LineQuery { files, pattern, before: 0, after: 0, skip: 0, max, line_bytes: 200 };
