@@ -21,9 +21,12 @@ pub trait Tool {
     const USAGE: Option<&'static str> = None;
     /// The kinds of events that it hands to the [embedder](crate::embedder): where one of them is not taken, the tool is not offered.
     const EVENTS: &'static [&'static str] = &[];
+    /// An object among its results is the outcome of a command, with the fields `exit_code`, `stdout`, `stderr`, and `notices` if there are
+    /// any: over MCP a model reads the output as text.
+    const IS_OF_COMMAND: bool = false;
     /// The arguments. Doc comments of the fields describe them to the model; `()` takes none.
     type Input: DeserializeOwned + JsonSchema;
-    /// The result.
+    /// The result. Over MCP a model reads a `String` as it is, and anything else as JSON.
     type Output: Serialize + JsonSchema;
 
     /// Runs the tool once, in an instance of its own: nothing stays for the next call.
@@ -61,8 +64,13 @@ pub(crate) fn definition<T: Tool>() -> tools::Definition {
         usage: T::USAGE.map(Into::into),
         input_schema: schema::of_arguments::<T::Input>(),
         output_schema: schema::of_result::<T::Output>(),
-        hints: T::EVENTS.iter().map(|kind| ("embedder".into(), (*kind).into())).collect(),
+        hints: hints::<T>(),
     }
+}
+
+fn hints<T: Tool>() -> Vec<(String, String)> {
+    let events = T::EVENTS.iter().map(|kind| ("embedder".into(), (*kind).into()));
+    events.chain(T::IS_OF_COMMAND.then(|| ("result".into(), "command".into()))).collect()
 }
 
 /// Runs a tool on arguments as the host hands them over.

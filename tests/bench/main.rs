@@ -21,6 +21,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use toolcrib::formats::ENVELOPE;
 use toolcrib_tests::http::Server;
 use toolcrib_tests::{Client, MOUNT, MOUNT_SETATTR, Preparation, Program, Running, TestHost, guest, serve, shell};
 
@@ -182,7 +183,7 @@ fn command() {
         server.write("{\"jsonrpc\":\"2.0\",\"method\":\"notifications/initialized\"}\n");
         let mut call = || {
             server.write(&line);
-            assert_eq!(server.line()["result"]["structuredContent"]["exit_code"], 0);
+            assert_eq!(server.line()["result"]["_meta"][ENVELOPE]["result"]["exit_code"], 0);
         };
         call();
         // A home that was made just now is looked at again with each command.

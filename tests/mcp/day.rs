@@ -84,7 +84,7 @@ fn runs_what_was_approved(agent: &mut Client) {
         envelope["result"]["stdout"].as_str().is_some_and(|out| out.starts_with("call back at ten\n")),
         "{envelope}"
     );
-    assert_eq!(result["structuredContent"], envelope["result"], "the text is the envelope of what is structured");
+    assert_eq!(result.get("structuredContent"), None, "{result}");
 }
 
 fn takes_no_for_an_answer(agent: &mut Client, home: &Home) {
@@ -120,9 +120,11 @@ fn reads_all_of_a_large_output(agent: &mut Client) {
     let result = agent.call("run_shell", command("seq 1 100000"));
     let expected: String = (1..=100_000).map(|number| format!("{number}\n")).collect();
     let envelope = envelope(&result);
-    let head = envelope["result"]["stdout"].as_str().expect("text");
-    assert!(head.len() < 5000 && expected.starts_with(&head[..4000]), "{head:.100}");
-    let links: Vec<&Value> = result["content"].as_array().expect("blocks").iter().skip(1).collect();
+    let shown = envelope["result"]["stdout"].as_str().expect("text");
+    let is_shown = expected.starts_with(&shown[..1_500]) && expected.ends_with(&shown[shown.len() - 2_500..]);
+    assert!(shown.len() < 5000 && is_shown, "{shown:.100}");
+    let links: Vec<&Value> =
+        result["content"].as_array().expect("blocks").iter().filter(|block| block["type"] != "text").collect();
     assert!(links.len() == 1 && links[0]["type"] == "resource_link", "{links:?}");
     let uri = links[0]["uri"].as_str().expect("a link has an address");
     assert!(uri.starts_with("toolcrib://output/"), "{uri}");

@@ -480,7 +480,7 @@ fn a_call_in_a_session_is_answered_as_any_other() {
         assert_eq!((here.status, here.header("content-type")), (there.status, there.header("content-type")));
         let (here, there) = (here.message(), there.message());
         assert_eq!(here["id"], 2 * number, "{here}");
-        let result = |message: &serde_json::Value| message["result"]["structuredContent"]["result"].clone();
+        let result = |message: &serde_json::Value| message["result"]["content"].clone();
         assert_eq!(result(&here), result(&there), "{here} {there}");
         assert_eq!(here["result"]["isError"], there["result"]["isError"], "{here} {there}");
     }

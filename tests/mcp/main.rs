@@ -13,6 +13,7 @@ mod library;
 mod lists;
 mod manners;
 mod pinned;
+mod results;
 mod rig;
 mod robust;
 mod sdk;

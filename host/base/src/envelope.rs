@@ -212,6 +212,8 @@ pub struct Output {
     pub content: Vec<Content>,
     /// What the caller should know, a sentence each.
     pub notices: Vec<String>,
+    /// The tool says that an object among its results is the outcome of a command, so that it can be shown as one.
+    pub is_of_command: bool,
 }
 
 /// A part of a result beside its JSON.

@@ -5,6 +5,7 @@ use toolcrib::backend::container::Engine;
 use toolcrib::config::UpstreamConfirm;
 use toolcrib::formats::{Format, Strictness};
 use toolcrib::jobs::JobState;
+use toolcrib_serve::mcp::Results;
 
 /// A choice of the library.
 pub(super) trait Choice: Copy + Send + Sync + 'static {
@@ -48,6 +49,21 @@ impl Choice for Strictness {
             Self::Auto => "If the provider makes it the default and no part of the schema is lost",
             Self::On => "For every tool; an error if a schema cannot be expressed in strict mode",
             Self::Off => "Never",
+        }
+    }
+}
+
+impl Choice for Results {
+    const ALL: &'static [Self] = &Self::ALL;
+
+    fn name(self) -> &'static str {
+        self.name()
+    }
+
+    fn help(self) -> &'static str {
+        match self {
+            Self::Text => "What a person would read; programs find the envelope in `_meta`",
+            Self::Envelope => "The envelope, as one line of JSON",
         }
     }
 }

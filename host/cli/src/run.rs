@@ -212,7 +212,7 @@ impl Door {
                 },
             },
         };
-        let answer = asked.map(|result| Output { result, content: Vec::new(), notices: Vec::new() });
+        let answer = asked.map(|result| Output { result, ..Output::default() });
         self.send(&id, &Envelope::new(answer)).await;
     }
 
@@ -279,7 +279,7 @@ impl Door {
     async fn pinned(&self, session: Option<String>) -> Result<Output, Failure> {
         let session = session.map_or_else(|| Ok(self.context.session.clone()), |name| self.session(&name))?;
         let Shown { pinned, notices } = self.host.pinned(&self.context(&Value::Null).session(session)).await;
-        Ok(Output { result: json!({ "pinned": pinned }), content: Vec::new(), notices })
+        Ok(Output { result: json!({ "pinned": pinned }), notices, ..Output::default() })
     }
 
     /// Keeps what happened around a session's agent.

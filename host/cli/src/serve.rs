@@ -2,7 +2,7 @@
 
 use super::call::cancel_on_signal;
 use super::setup::{Setup, constant, usage, working_directory};
-use super::{Global, INTERRUPTED, calls, jobs, notice};
+use super::{Global, INTERRUPTED, calls, choice, jobs, notice};
 use ::config::TOKEN_VARIABLE;
 use serde_json::Value;
 use std::ffi::OsString;
@@ -21,7 +21,7 @@ use toolcrib_serve::embedder::{Connected, Place, Served};
 use toolcrib_serve::mcp::http::{self, Options};
 use toolcrib_serve::mcp::lazy::Lazy;
 use toolcrib_serve::mcp::token::Token;
-use toolcrib_serve::mcp::{Door, stdio};
+use toolcrib_serve::mcp::{Door, Results, stdio};
 use toolcrib_serve::{Catalog, Notices};
 
 /// Where HTTP is served when only `--http` is said.
@@ -57,6 +57,9 @@ pub(super) struct Arguments {
     /// List two tools in the place of all: one finds tools, and the other calls them; the setting tools.always lists more
     #[arg(long)]
     lazy: bool,
+    /// What a model reads of a result
+    #[arg(long, value_name = "FORM", default_value = "text", value_parser = choice::one_of::<Results>())]
+    results: Results,
     /// Where the program is that takes the events of tools such as `reply`: unix:PATH where it listens at a socket, or a program to start, as a
     /// JSON list
     #[arg(long, value_name = "WHERE", value_parser = Place::parse)]
@@ -81,13 +84,14 @@ pub(super) async fn run(global: &Global, arguments: Arguments, token: Option<OsS
     }
     let stop = setup.context.cancel.clone();
     cancel_on_signal(stop.clone())?;
-    let lazy = arguments.lazy.then(Lazy::default);
+    let (lazy, results) = (arguments.lazy.then(Lazy::default), arguments.results);
     let options = options(&setup, arguments, token)?;
     let _announced = calls::announce(&setup);
     let changes = embedder.map(|embedder| embedder.changes());
     let catalog = Catalog::watching(setup.context.tools.clone(), setup.plugins.clone(), Notices::new(notice), changes);
     let jobs_running = jobs::begin(&setup, &setup.context, &catalog).await?;
-    let door = door(global, &setup, catalog, if options.is_some() { "mcp:http" } else { "mcp:stdio" }, lazy);
+    let principal = if options.is_some() { "mcp:http" } else { "mcp:stdio" };
+    let door = door(global, &setup, catalog, principal, lazy, results);
     let served = match options {
         Some(options) => over_http(options, door.clone(), stop).await,
         None => stdio::serve(door.clone(), stop).await.map(|()| ExitCode::SUCCESS),
@@ -118,11 +122,18 @@ fn embedder(place: Place, setup: &Setup) -> Result<Arc<Connected>, Failure> {
 }
 
 /// The side of this program at which clients come in.
-pub(super) fn door(global: &Global, setup: &Setup, catalog: Catalog, principal: &str, lazy: Option<Lazy>) -> Door {
+pub(super) fn door(
+    global: &Global,
+    setup: &Setup,
+    catalog: Catalog,
+    principal: &str,
+    lazy: Option<Lazy>,
+    results: Results,
+) -> Door {
     // Its own token: a client that leaves ends its calls, but sends no signal to this program.
     let cancel = setup.context.cancel.child_token();
     let context = setup.context.clone().principal(principal).cancel(cancel);
-    Door::new(setup.host.clone(), context, catalog, global.yes, lazy)
+    Door::new(setup.host.clone(), context, catalog, global.yes, lazy, results)
 }
 
 /// How HTTP is served, if it is, and what the user has to know about it.

@@ -22,7 +22,7 @@ pub use crate::folded::composition;
 pub use crate::mended::dropped;
 
 /// Counts the versions of what is checked of a definition, here and in `schema.rs`: what was checked by another is checked anew.
-pub const CHECKS: u32 = 3;
+pub const CHECKS: u32 = 4;
 
 /// Kinds that a tool may name.
 const MOST_KINDS: usize = 32;
@@ -51,6 +51,9 @@ pub struct Definition {
     /// The kinds of events that it hands to the embedder: where one of them is not taken, it is not offered.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub events: Vec<String>,
+    /// An object among its results is the outcome of a command: `exit_code`, `stdout`, `stderr`, and `notices` if there are any.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_of_command: bool,
 }
 
 /// When a model should choose a tool.

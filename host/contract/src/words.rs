@@ -190,6 +190,7 @@ mod tests {
             }),
             output_schema: None,
             events: Vec::new(),
+            is_of_command: false,
         }
     }
 

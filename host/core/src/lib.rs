@@ -88,7 +88,7 @@ pub mod event {
 
 /// Definitions, calls and results as model APIs write them.
 pub mod formats {
-    pub use ::formats::{Definitions, Effects, Format, Note, Offer, Strictness, ToolCalls, ToolResult};
+    pub use ::formats::{Definitions, ENVELOPE, Effects, Format, Note, Offer, Strictness, ToolCalls, ToolResult};
 }
 
 /// Output that was cut, and is kept.

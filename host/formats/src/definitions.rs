@@ -215,10 +215,14 @@ impl Writer {
     }
 
     fn output(&mut self, offer: &Offer<'_>) -> Option<Value> {
-        let is_told = self.shape.has_output_schema() && offer.keeps_its_word;
+        let is_told = self.shape.has_output_schema() && offer.keeps_its_word && !offer.definition.is_of_command;
         let schema = offer.definition.output_schema.as_ref().filter(|_| is_told)?;
         let Portable { schema, notes, .. } = portable(schema);
         let name = &offer.definition.name;
+        if schema["type"] == "string" {
+            // It is read as it is, and is nothing for a program to take apart.
+            return None;
+        }
         if schema["type"] != "object" {
             self.report.push(format!("`{name}`: its output schema is dropped: its type is not `object`"));
             return None;

@@ -11,6 +11,7 @@ mod definitions;
 mod gemini;
 mod mcp;
 mod openai;
+mod reading;
 mod results;
 pub mod schema;
 pub mod strict;
@@ -18,6 +19,7 @@ pub mod strict;
 use base::envelope::{Content, Envelope, Failure, Kind};
 use contract::request::{Arguments, Request};
 pub use definitions::{Definitions, Effects, Offer, Strictness};
+pub use reading::ENVELOPE;
 pub use results::ToolResult;
 use serde_json::{Map, Value};
 use std::fmt;
@@ -121,6 +123,11 @@ trait Shape {
         false
     }
 
+    /// A model reads results as text, with the envelope beside them, and not in it.
+    fn is_read_plainly(&self) -> bool {
+        false
+    }
+
     /// A part of a result beside its text; `None` where this API has no place for it.
     fn part(&self, _content: &Content) -> Option<Value> {
         None
@@ -202,7 +209,14 @@ impl Format {
     /// What the message that answers a call says, for those who write it themselves.
     #[must_use]
     pub fn result(self, envelope: Envelope) -> ToolResult {
-        ToolResult::new(envelope, self.shape())
+        let shape = self.shape();
+        if shape.is_read_plainly() { reading::read(envelope, shape) } else { ToolResult::enveloped(envelope, shape) }
+    }
+
+    /// The same with the envelope as its text, in any format.
+    #[must_use]
+    pub fn enveloped(self, envelope: Envelope) -> ToolResult {
+        ToolResult::enveloped(envelope, self.shape())
     }
 }
 

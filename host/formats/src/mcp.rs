@@ -136,6 +136,10 @@ impl Shape for Mcp {
         ToolCall::new(id, &params["name"], arguments).filter(|_| is_good)
     }
 
+    fn is_read_plainly(&self) -> bool {
+        true
+    }
+
     fn part(&self, content: &Content) -> Option<Value> {
         match content {
             Content::Text(_) => None,
@@ -152,6 +156,9 @@ impl Shape for Mcp {
             answer["structuredContent"] = structured;
         }
         answer["isError"] = result.is_error.into();
+        if let Some(meta) = result.meta {
+            answer["_meta"] = meta.into();
+        }
         match &call.id {
             Some(id) => json!({ "jsonrpc": "2.0", "id": id, "result": answer }),
             None => answer,

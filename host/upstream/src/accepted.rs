@@ -117,6 +117,7 @@ impl AcceptedTool {
             input_schema: self.input_schema()?,
             output_schema: if self.kind.is_tool() { schema("outputSchema")? } else { None },
             events: Vec::new(),
+            is_of_command: false,
         })
     }
 

@@ -83,7 +83,7 @@ pub(super) fn output(
         result["description"] = description.into();
     }
     scope.check_size("result", result.to_string().len())?;
-    Ok(Output { result, content: Vec::new(), notices })
+    Ok(Output { result, notices, ..Output::default() })
 }
 
 #[derive(Deserialize, Serialize)]

@@ -327,7 +327,7 @@ pub(super) async fn output(
     let Some(said) = said.contents else {
         let list = serde_json::from_str(answer.get()).map_err(|error| nonsense(server, &error))?;
         scope.check_size("result", answer.get().len())?;
-        return Ok(Output { result: list, content: Vec::new(), notices: Vec::new() });
+        return Ok(Output { result: list, ..Output::default() });
     };
     let (mut contents, mut content, mut notices) = (Vec::new(), Vec::new(), Vec::new());
     let mut room = WHOLE_CHARS;
@@ -373,7 +373,7 @@ pub(super) async fn output(
     };
     let result = json!({ "contents": contents });
     scope.check_size("result", result.to_string().len() + content.iter().map(bytes).sum::<usize>())?;
-    Ok(Output { result, content, notices })
+    Ok(Output { result, content, notices, ..Output::default() })
 }
 
 #[cfg(test)]

@@ -150,7 +150,7 @@ async fn of_tool(server: &str, said: Said<'_>, scope: &Arc<Scope>, named: &Mutex
         }
         None => kept(texts.join("\n"), 0, WHOLE_CHARS, scope, &mut notices).await.text.into(),
     };
-    Ok(Output { result, content, notices })
+    Ok(Output { result, content, notices, ..Output::default() })
 }
 
 /// Whether a text says no more than what is structured: all of that, or its only field.

@@ -46,6 +46,7 @@ impl Tool for Exec {
             is not an error. The middle of long output is omitted.",
         examples: &[r#"{"program":"git","args":["commit","-m","Fix the \"quote\" bug"]}"#],
     };
+    const IS_OF_COMMAND: bool = true;
     type Input = Input;
     type Output = Output;
 

@@ -31,6 +31,7 @@ impl Tool for Program {
             are. Give `args`, `stdin` or both. The middle of long output is omitted.",
         examples: &[r#"{"args":["--help"]}"#],
     };
+    const IS_OF_COMMAND: bool = true;
     type Input = Input;
     type Output = Output;
 

@@ -68,6 +68,7 @@ impl Tool for RunShell {
             r#"{"command":"npm run dev","risk":"low","mutation":true,"privesc":false,"why":"try the page","wait":false}"#,
         ],
     };
+    const IS_OF_COMMAND: bool = true;
     type Input = Input;
     type Output = Output;
 

@@ -40,6 +40,7 @@ impl Tool for Shell {
             other than 0 is not an error. The middle of long output is omitted.",
         examples: &[r#"{"command":"cargo test","timeout_seconds":300}"#],
     };
+    const IS_OF_COMMAND: bool = true;
     type Input = Input;
     type Output = Output;
 

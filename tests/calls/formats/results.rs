@@ -12,8 +12,8 @@ fn at_a_fixed_time(outcome: Result<Output, Failure>) -> Envelope {
     Envelope { unix_millis: 1_790_000_000_000, kept: Vec::new(), outcome }
 }
 
-/// A result, a failure with all that one can have, and a result with parts of every kind.
-fn envelopes() -> [Envelope; 3] {
+/// A result, a failure with all that one can have, a result with parts of every kind, and the outcome of a command.
+fn envelopes() -> [Envelope; 4] {
     let text = Output { result: json!({ "exit_code": 0 }), notices: vec!["cut".into()], ..Output::default() };
     let failure = Failure::new(Kind::TimedOut, "the command took more than 10 ms")
         .hint("wait longer")
@@ -25,7 +25,10 @@ fn envelopes() -> [Envelope; 3] {
         Content::Audio("audio/wav".into(), b"wave".to_vec()),
         Content::Link("file:///a.txt".into()),
     ];
-    [Ok(text), Err(failure), Ok(Output { result: "done".into(), content, ..Output::default() })].map(at_a_fixed_time)
+    let parts = Output { result: "done".into(), content, ..Output::default() };
+    let ended = json!({ "exit_code": 1, "stdout": "so far\n", "stderr": "no more\n", "notices": ["cut"] });
+    let command = Output { result: ended, is_of_command: true, ..Output::default() };
+    [Ok(text), Err(failure), Ok(parts), Ok(command)].map(at_a_fixed_time)
 }
 
 fn answers(format: Format) -> Vec<Value> {

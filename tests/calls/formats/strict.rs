@@ -52,7 +52,8 @@ fn definition(name: &str, input_schema: Value) -> Definition {
     };
     let (title, usage, output_schema, events) = (None, None, None, Vec::new());
     let summary = "Test.".into();
-    Definition { name: name.into(), title, summary, guidance, usage, input_schema, output_schema, events }
+    let name = name.into();
+    Definition { name, title, summary, guidance, usage, input_schema, output_schema, events, is_of_command: false }
 }
 
 fn offer(definition: &Definition) -> Offer<'_> {

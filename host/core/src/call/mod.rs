@@ -166,7 +166,7 @@ impl Host {
             Work::Event(event) => {
                 call.reach.accept()?;
                 let result = event.hand_over(grants.schedules()?, &call.reach).await?;
-                Ok(Output { result, content: Vec::new(), notices: Vec::new() })
+                Ok(Output { result, ..Output::default() })
             }
         }
     }

@@ -17,7 +17,8 @@ pub(crate) fn check_output(output: tools::Output, tool: &Tool, scope: &Scope) ->
         Failure::failed(format!("the plugin's result is not JSON: {error}")).hint("this is a fault of the plugin")
     })?;
     tool.check_result(&result)?;
-    Ok(Output { result, content: output.content.into_iter().map(Content::from).collect(), notices: output.notices })
+    let content = output.content.into_iter().map(Content::from).collect();
+    Ok(Output { result, content, notices: output.notices, is_of_command: tool.definition().is_of_command })
 }
 
 /// Takes the failure that the guest returned, within the bounds of a result.

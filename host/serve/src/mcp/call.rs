@@ -1,16 +1,16 @@
 //! `tools/call`: a request to the host, with the client as the one who watches, approves and cancels.
 
-use super::Inner;
 use super::approval::{Asked, CannotBeAsked, Deferred, Waiting, answer_among, can_be_asked};
 use super::in_place::FirstTurn;
 use super::progress::{Progress, Sending};
 use super::sessions::{is_stateless, principal};
+use super::{Inner, Results};
 use futures_util::future::{BoxFuture, Fuse, FusedFuture};
 use futures_util::{FutureExt, TryFutureExt};
 use hyper::http::request::Parts;
 use rmcp::ErrorData;
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ErrorCode, InputRequiredResult,
+    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ErrorCode, InputRequiredResult, MetaObject,
 };
 use rmcp::service::{RequestContext, RoleServer};
 use serde_json::{Value, json};
@@ -38,13 +38,14 @@ pub(super) struct Running {
     progress: Arc<Progress>,
     pub(super) session: Arc<Session>,
     cancel: CancellationToken,
+    results: Results,
 }
 
 impl Running {
     /// The answer, if nothing has to be waited for.
     pub(super) fn ended(&mut self) -> Option<Result<CallToolResponse, ErrorData>> {
         let envelope = (&mut self.call).now_or_never()?;
-        Some(finished(envelope, &self.session))
+        Some(finished(envelope, &self.session, self.results))
     }
 
     pub(super) fn has_ended(&self) -> bool {
@@ -134,7 +135,7 @@ impl Inner {
         let is_envelope = self.is_envelope(&params);
         let params = match self.opened(params) {
             Ok(params) => params,
-            Err(failure) => return answered(Envelope::new(Err(failure)), Vec::new()).map(CallToolResponse::from),
+            Err(failure) => return self.refused(failure),
         };
         let tools = self.catalog.current();
         if let Err(unknown) = tools.plugin_of(&params.name) {
@@ -159,7 +160,7 @@ impl Inner {
             }
         };
         match self.follow(running, binding, &context).await {
-            Outcome::Ended(envelope, session) => finished(envelope, &session),
+            Outcome::Ended(envelope, session) => finished(envelope, &session, self.results),
             Outcome::InputRequired(wanted) => Ok(wanted.into()),
         }
     }
@@ -177,6 +178,11 @@ impl Inner {
             None => self.begin(principal.clone(), request(&params), context, None)?,
         };
         Ok(self.follow(running, binding, context).await)
+    }
+
+    /// The answer to a call that nothing came of.
+    fn refused(&self, failure: Failure) -> Result<CallToolResponse, ErrorData> {
+        answered(Envelope::new(Err(failure)), Vec::new(), self.results).map(CallToolResponse::from)
     }
 
     /// Who calls.
@@ -230,7 +236,8 @@ impl Inner {
         // The request has an answer whatever happens here.
         let call = AssertUnwindSafe(call).catch_unwind().unwrap_or_else(|_| fault());
         let calls = self.calls.clone();
-        Ok(Running { call: call.boxed().fuse(), task: None, calls, questions, progress, session, cancel })
+        let (task, results) = (None, self.results);
+        Ok(Running { call: call.boxed().fuse(), task, calls, questions, progress, session, cancel, results })
     }
 
     /// Serves a call until its outcome, or until it has to wait for another request.
@@ -279,10 +286,10 @@ fn binding(principal: &Principal, params: &CallToolRequestParams) -> Vec<u8> {
     Sha256::digest(json!([principal, params.name, arguments]).to_string()).to_vec()
 }
 
-/// The envelope as the protocol has it, with the output that was kept as links.
-fn finished(mut envelope: Envelope, session: &Session) -> Result<CallToolResponse, ErrorData> {
+/// The outcome as the protocol has it, with the output that was kept as links.
+fn finished(mut envelope: Envelope, session: &Session, results: Results) -> Result<CallToolResponse, ErrorData> {
     let links = super::resources::links(&std::mem::take(&mut envelope.kept), session);
-    answered(envelope, links).map(CallToolResponse::from)
+    answered(envelope, links, results).map(CallToolResponse::from)
 }
 
 /// The failure of a call that answers a request of another kind.
@@ -302,9 +309,12 @@ pub(super) fn refused(failure: Failure) -> ErrorData {
     ErrorData::new(code, failure.message, Some(said))
 }
 
-/// The envelope of whatever was called, with links beside it.
-pub(super) fn answered(envelope: Envelope, links: Vec<Value>) -> Result<CallToolResult, ErrorData> {
-    let ToolResult { text, parts, structured, is_error, .. } = Format::Mcp.result(envelope);
+/// The outcome of whatever was called, with links beside it.
+pub(super) fn answered(envelope: Envelope, links: Vec<Value>, results: Results) -> Result<CallToolResult, ErrorData> {
+    let ToolResult { text, parts, structured, meta, is_error, .. } = match results {
+        Results::Text => Format::Mcp.result(envelope),
+        Results::Envelope => Format::Mcp.enveloped(envelope),
+    };
     let others = parts.into_iter().chain(links).map(serde_json::from_value);
     let content = [Ok(ContentBlock::text(text))].into_iter().chain(others).collect::<Result<_, _>>();
     let content = content
@@ -312,5 +322,6 @@ pub(super) fn answered(envelope: Envelope, links: Vec<Value>) -> Result<CallTool
     let mut result = CallToolResult::success(content);
     result.structured_content = structured;
     result.is_error = Some(is_error);
+    result.meta = meta.map(MetaObject);
     Ok(result)
 }

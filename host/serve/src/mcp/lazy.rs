@@ -291,15 +291,15 @@ impl Inner {
     ) -> Result<CallToolResponse, ErrorData> {
         let search = match Search::read(arguments) {
             Ok(search) => search,
-            Err(failure) => return said(Err(failure), Vec::new()),
+            Err(failure) => return self.said(Err(failure), Vec::new()),
         };
         let _turn = self.lists.acquire().await;
         self.client.has_room().await;
         let (context, callable) = self.callable(self.sessions.of(context)?).await;
         let tools = findable(&callable);
         match lazy.known(&tools).await.and_then(|known| known.find(&search)) {
-            Ok(found) => said(Ok(self.shown(found, &tools, &context)?), search.notices),
-            Err(failure) => said(Err(failure), Vec::new()),
+            Ok(found) => self.said(Ok(self.shown(found, &tools, &context)?), search.notices),
+            Err(failure) => self.said(Err(failure), Vec::new()),
         }
     }
 
@@ -315,7 +315,15 @@ impl Inner {
         let shown: String = name.chars().take(LINE_CHARS).collect();
         let near = nearest(&shown, tools.iter().map(|tool| tool.name()));
         let hint = near.map_or_else(|| format!("`{SEARCH}` finds tools"), |near| format!("did you mean `{near}`?"));
-        said(Err(Failure::new(Kind::UnknownTool, format!("there is no tool `{shown}`")).hint(hint)), Vec::new())
+        self.said(Err(Failure::new(Kind::UnknownTool, format!("there is no tool `{shown}`")).hint(hint)), Vec::new())
+    }
+
+    /// What comes of a search. It is said once, as text: some clients hand what is structured to the model as well.
+    fn said(&self, outcome: Result<Value, Failure>, notices: Vec<String>) -> Result<CallToolResponse, ErrorData> {
+        let output = outcome.map(|result| Output { result, content: Vec::new(), notices });
+        let mut result = answered(Envelope::new(output), Vec::new(), self.results)?;
+        result.structured_content = None;
+        Ok(result.into())
     }
 
     /// The answer to a search.
@@ -356,14 +364,6 @@ impl Inner {
 /// Tools that have the name of one of the two cannot be called, so they are not found.
 fn findable(callable: &[Arc<Tool>]) -> Vec<Arc<Tool>> {
     callable.iter().filter(|tool| tool.name() != SEARCH && tool.name() != CALL).cloned().collect()
-}
-
-/// What comes of a search. It is said once, as text: some clients hand what is structured to the model as well.
-fn said(outcome: Result<Value, Failure>, notices: Vec<String>) -> Result<CallToolResponse, ErrorData> {
-    let output = outcome.map(|result| Output { result, content: Vec::new(), notices });
-    let mut result = answered(Envelope::new(output), Vec::new())?;
-    result.structured_content = None;
-    Ok(result.into())
 }
 
 fn in_a_line(tool: &Tool) -> Value {

@@ -17,7 +17,7 @@ use toolcrib::Host;
 use toolcrib::call::CallContext;
 use toolcrib::envelope::Failure;
 use toolcrib::tools::registry::Registry;
-use toolcrib_serve::mcp::stdio;
+use toolcrib_serve::mcp::{Results, stdio};
 use toolcrib_serve::{Catalog, Notices};
 
 pub(super) async fn serve(global: &Global, watched: Watched) -> Result<ExitCode, Failure> {
@@ -27,7 +27,8 @@ pub(super) async fn serve(global: &Global, watched: Watched) -> Result<ExitCode,
     let _announced = calls::announce(&setup);
     // Without tools until there are some: a client that comes during the first build, or after one that failed, is not turned away.
     let (registry, current) = watch::channel(Arc::default());
-    let door = serve::door(global, &setup, Catalog::following(current, Notices::new(notice)), "mcp:stdio", None);
+    let catalog = Catalog::following(current, Notices::new(notice));
+    let door = serve::door(global, &setup, catalog, "mcp:stdio", None, Results::default());
     let offered = Offered { host: setup.host.clone(), context: setup.context.clone(), registry, settings: Vec::new() };
     let developing = tokio::spawn(develop(global.clone(), watched, offered));
     let served = stdio::serve(door.clone(), stop).await.map(|()| ExitCode::SUCCESS);

@@ -240,5 +240,6 @@ fn definition(function: &Function) -> Definition {
         input_schema: function.input_schema.clone(),
         output_schema: function.output_schema.clone(),
         events: Vec::new(),
+        is_of_command: false,
     }
 }

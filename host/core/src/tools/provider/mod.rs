@@ -35,6 +35,9 @@ use tokio::sync::OnceCell;
 
 /// The hint that names a kind of events.
 const EVENTS: &str = "embedder";
+/// Likewise of a hint about the result, and the only value that it can have.
+const RESULT: &str = "result";
+const COMMAND: &str = "command";
 
 /// What a plugin comes from.
 pub(crate) trait Provider: Send + Sync {
@@ -178,6 +181,7 @@ fn read_definition(said: tools::Definition) -> Result<Definition, String> {
         },
         usage: said.usage,
         // Of hints that this host does not know nothing is kept.
+        is_of_command: said.hints.iter().any(|(key, value)| key == RESULT && value == COMMAND),
         events: said.hints.into_iter().filter(|(key, _)| key == EVENTS).map(|(_, kind)| kind).collect(),
     })
 }

@@ -58,6 +58,7 @@ pub(super) fn definition(name: &str) -> Definition {
             "additionalProperties": false,
         })),
         events: Vec::new(),
+        is_of_command: true,
     }
 }
 
