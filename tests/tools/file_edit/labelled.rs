@@ -5,6 +5,7 @@
 //! it is `refused`: the kind, and a part of the message. `stale` is what is written after the file was read, `fresh` says that nothing is.
 
 use super::content_of;
+use data_encoding::HEXLOWER;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -52,7 +53,7 @@ impl Case {
             (Some(text), None, None) => text.as_bytes().to_vec(),
             (Some(text), None, Some("utf-16le")) => text.encode_utf16().flat_map(u16::to_le_bytes).collect(),
             (Some(text), None, Some("utf-16be")) => text.encode_utf16().flat_map(u16::to_be_bytes).collect(),
-            (None, Some(bytes), None) => hex::decode(bytes).expect("hexadecimal digits"),
+            (None, Some(bytes), None) => HEXLOWER.decode(bytes.as_bytes()).expect("hexadecimal digits"),
             _ => panic!("{}: {}: how is the file to be read?", self.class, self.why),
         }
     }

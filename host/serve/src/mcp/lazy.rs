@@ -320,7 +320,7 @@ impl Inner {
 
     /// What comes of a search. It is said once, as text: some clients hand what is structured to the model as well.
     fn said(&self, outcome: Result<Value, Failure>, notices: Vec<String>) -> Result<CallToolResponse, ErrorData> {
-        let output = outcome.map(|result| Output { result, content: Vec::new(), notices });
+        let output = outcome.map(|result| Output { result, notices, ..Output::default() });
         let mut result = answered(Envelope::new(output), Vec::new(), self.results)?;
         result.structured_content = None;
         Ok(result.into())
