@@ -54,7 +54,7 @@ const WALLS: &[(&str, &str)] = &[
     // Who keeps rows: the store in a file, the search in memory.
     ("rusqlite", "search store"),
     // Where effects land.
-    ("cap-std", "backend"), ("landlock", "backend"), ("gix-odb", "git"), ("tmux_interface", "tmux"),
+    ("cap-std", "backend"), ("grep-searcher", "backend"), ("ignore", "backend"), ("landlock", "backend"), ("gix-odb", "git"), ("tmux_interface", "tmux"),
     ("mail-parser", "mail"), ("brush-parser", "command"), ("clap", "cli"),
 ];
 

@@ -43,7 +43,7 @@ async fn paths_are_continued_in_order() {
     assert_eq!(found(&host, json!({ "offset": 30 })).await, "No file after the first 30.");
 }
 
-/// Switched off (`entry` of `file_access/src/tree.rs` admits every name): the key is named, the test fails.
+/// Switched off (`entry` of `file_access/src/tree.rs` admits every name): `.netrc` is named, the test fails.
 #[tokio::test]
 async fn names_in_closed_directories_are_not_told() {
     let host = made(&[("a", b"")]);

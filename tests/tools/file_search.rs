@@ -155,7 +155,8 @@ async fn what_does_not_fit_is_continued_without_a_gap() {
     assert_eq!(searched(&host, json!({ "pattern": "x", "offset": 120 })).await, "No match after the first 120.");
 }
 
-/// Switched off (`entry` of `file_access/src/tree.rs` admits every name, `is_readable` every file): each of the four is shown, the test fails.
+/// Switched off in `file_access/src/tree.rs`, the test fails: without `may_have_names` the key is shown by its second name; without a look at
+/// `closed` what `~/.aws` leads to; without that and with an `entry` that admits every name, logins as well.
 #[tokio::test]
 async fn closed_files_are_not_opened() {
     let host = made(&[("work.txt", b"SECRET of the work\n"), ("aws/credentials", b"SECRET aws\n")]);
@@ -204,8 +205,14 @@ async fn no_link_is_followed_and_nothing_waits_for_a_pipe() {
     symlink("../../outside", work.join("in/out")).expect("a link");
     symlink("../../outside/secret", work.join("in/file")).expect("a link");
     symlink(".", work.join("in/loop")).expect("a link");
-    rustix::fs::mknodat(rustix::fs::CWD, work.join("in/fifo"), rustix::fs::FileType::Fifo, 0o600.into(), 0)
-        .expect("a pipe");
+    rustix::fs::mknodat(
+        rustix::fs::CWD,
+        work.join("in/fifo"),
+        rustix::fs::FileType::Fifo,
+        rustix::fs::Mode::from_raw_mode(0o600),
+        0,
+    )
+    .expect("a pipe");
     let _socket = std::os::unix::net::UnixListener::bind(work.join("in/socket")).expect("a socket");
     assert_eq!(searched(&host, json!({ "pattern": "needle" })).await, "in/a\n1:needle\n\n1 match in 1 file.");
     let said = searched(&host, json!({ "pattern": "nothing" })).await;
@@ -270,13 +277,13 @@ async fn what_cannot_be_searched_for_says_why() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_search_ends_when_its_call_is_cancelled() {
     let host = TestHost::new();
-    let words: String = (0..40_000).map(|at| format!("w{} ", at * 7919 % 10_007)).collect();
+    // Boundaries of words that are not ASCII are looked for character by character.
+    let words = "\u{e9}a\u{e9}a\u{e9} a\u{e9}a ".repeat(15_000);
     for at in 0..200 {
         put(&host.work().join(format!("{at}.txt")), words.as_bytes());
     }
-    put(&host.work().join("small/a"), b"x\n");
     let host = Arc::new(host);
-    let slow = json!({ "pattern": r"(?:\w{1,90}\s\w{1,90}\s){3,40}#" });
+    let slow = json!({ "pattern": "\\b(?:[\u{e9}a]+\\b.){3,50}\\b[b-y]" });
     let running = tokio::spawn({
         let host = host.clone();
         async move { host.call("file_search", slow).await }
@@ -286,5 +293,6 @@ async fn a_search_ends_when_its_call_is_cancelled() {
     host.cancel.cancel();
     let failure = running.await.expect("it ends").outcome.expect_err("it was cancelled");
     assert_eq!(failure.kind, Kind::Cancelled);
-    assert!(!host.work().join("ran").exists());
+    let other = made(&[("a", b"x\n")]);
+    assert_eq!(searched(&other, json!({ "pattern": "x" })).await, "a\n1:x\n\n1 match in 1 file.");
 }

@@ -102,6 +102,6 @@ async fn a_file_that_is_too_large_is_told_when_it_is_written() {
     let host = TestHost::new();
     std::fs::write(host.work().join("a"), vec![b'x'; (8 << 20) + 1]).expect("a file");
     let envelope = host.call("write_file", json!({ "path": "a", "content": "x" })).await;
-    let notices = format!("{:?}", envelope.notices);
+    let notices = format!("{:?}", envelope.outcome.expect("it was written").notices);
     assert!(notices.contains("this change cannot be undone: it had more than 8 MiB"), "{notices}");
 }

@@ -51,17 +51,18 @@ shift
 }
 
 /// Prints `rg` or `find`, then the files below a directory, each ended by NUL; `find` also tells where repositories are. Then an empty field, and
-/// the files that have several names. Further arguments: the most bytes, and those of `rg`.
+/// the files that have several names. Further arguments: the most bytes, `-prune` or nothing, and those of `rg`.
 const LIST: &str = enter!(
-    r#"most=$1
-shift
+    r#"most=$1 inside=$2
+shift 2
 command -v find >/dev/null 2>&1 || exit 70
 if command -v rg >/dev/null 2>&1; then
     printf 'rg\0'
     rg --no-config --no-messages --no-follow --files --null "$@" 2>/dev/null | head -c "$most"
 else
     printf 'find\0'
-    find . -name .git -prune -print0 -o -type f -print0 2>/dev/null | head -c "$most"
+    # Without `-prune` also what a repository is made of.
+    find . -name .git $inside -print0 -o -type f -print0 2>/dev/null | head -c "$most"
 fi
 printf '\0'
 find . -type f -links +1 -print0 2>/dev/null || [ "$?" = 1 ] || exit 70"#
@@ -224,7 +225,8 @@ fn admitted(tree: &ReadTree, below: &Path) -> Option<ReadPath> {
 async fn list<W: Way>(remote: &Remote<W>, tree: &ReadTree, which: &Which) -> Result<Option<Listed>, Failure> {
     let rules = Rules::new(which, tree.as_path(), None)?;
     let shown = tree.root().shown();
-    let mut arguments = vec![OsString::from(tree.as_path()), LIST_BYTES.to_string().into()];
+    let inside = if which.hidden { "" } else { "-prune" };
+    let mut arguments = vec![OsString::from(tree.as_path()), LIST_BYTES.to_string().into(), inside.into()];
     arguments.extend(which.hidden.then(|| "--hidden".into()));
     arguments.extend(which.ignored.then(|| "--no-ignore".into()));
     arguments.extend(which.globs.iter().flat_map(|glob| ["-g".into(), OsString::from(glob)]));
@@ -367,4 +369,191 @@ async fn choose<W: Way>(
         printed.split(|byte| *byte == end).filter_map(|name| name.strip_prefix(b"./")).collect();
     // Only what was asked for is taken from what the place says.
     Ok(files.iter().filter(|below| chosen.contains(below.as_os_str().as_bytes())).cloned().collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Script;
+    use super::*;
+    use crate::local::Local;
+    use crate::{Backend, Input, Process, ProcessSpec};
+    use async_trait::async_trait;
+    use base::dirs::Dirs;
+    use config::rights::PluginRights;
+    use config::{Allowlist, Config};
+    use file_access::{FilesGrant, Protected, Who};
+    use std::fs::{create_dir_all, hard_link, write};
+    use std::os::unix::fs::symlink;
+
+    /// This machine by its shell, as if it were another place, with the programs of a directory.
+    struct Shells {
+        local: Local,
+        variables: Vec<(String, String)>,
+    }
+
+    impl Shells {
+        fn spec(&self, script: Script) -> ProcessSpec {
+            let argv = ["/bin/sh", "-c", script.text, "sh"].map(OsString::from).into_iter().chain(script.arguments);
+            ProcessSpec { variables: self.variables.clone(), ..ProcessSpec::own(argv.collect()) }
+        }
+    }
+
+    #[async_trait]
+    impl Way for Shells {
+        fn name(&self) -> &str {
+            "there"
+        }
+
+        async fn start(&self, script: Script) -> Result<Box<dyn Process>, Failure> {
+            self.local.start(self.spec(script)).await
+        }
+
+        async fn open(&self, script: Script) -> Result<(Box<dyn Process>, Input), Failure> {
+            self.local.open(self.spec(script)).await
+        }
+
+        fn refusal(&self, said: &str, status: Option<i32>) -> Option<Failure> {
+            Some(Failure::failed(format!("{said} {status:?}")))
+        }
+
+        async fn lost(&self) -> Failure {
+            std::future::pending().await
+        }
+
+        async fn terminal(&self, argv: Vec<OsString>) -> Result<Vec<OsString>, Failure> {
+            Ok(argv)
+        }
+
+        async fn inspect(&self) -> Result<String, Failure> {
+            Ok(String::new())
+        }
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "a test grants what it tries")]
+    fn grant(home: &Path) -> FilesGrant {
+        let dirs = Dirs { home: home.to_owned(), ..Dirs::below(&home.join("toolcrib")) };
+        let rights = PluginRights {
+            shell: false,
+            pane: false,
+            read: vec![Allowlist::Any],
+            write: Vec::new(),
+            http: None,
+            browser: None,
+            mail: Vec::new(),
+            programs: Vec::new(),
+            variables: Vec::new(),
+            jobs: Vec::new(),
+            schedules: false,
+            declared: Vec::new(),
+            kinds: Vec::new(),
+            records: false,
+            introspect: false,
+            config: std::collections::BTreeMap::new(),
+        };
+        let (here, elsewhere) = (Protected::new(&dirs, &[]), Protected::elsewhere());
+        let who = Who { name: "any", label: "any".into(), sha256: "" };
+        FilesGrant::new(who, &rights, &Config::default(), Arc::new(here), Arc::new(elsewhere))
+    }
+
+    /// A tree with rules, a key and its second name.
+    fn made(root: &Path) {
+        for (path, content) in [
+            ("home/.ssh/id", "needle SECRET\n"),
+            ("home/.netrc", "needle SECRET\n"),
+            ("work/.git/HEAD", "needle\n"),
+            ("work/.gitignore", "*.log\n/out/\n"),
+            ("work/a.log", "needle\n"),
+            ("work/out/b", "needle\n"),
+            ("work/.hidden/c", "needle 1\n"),
+            ("work/src/a.rs", "one\nneedle 12\nthree\n"),
+            ("work/src/.ignore", "d\n!e.log\n"),
+            ("work/src/d", "needle\n"),
+            ("work/src/e.log", "needle 5\n"),
+            ("work/src/deep/b.py", "a Needle\n\u{e9} needles, needle\n"),
+            ("work/with space/f (1)", "needle [x]\n"),
+            ("work/binary", "needle\n\0"),
+            ("work/-n", "needle\n"),
+        ] {
+            let path = root.join(path);
+            create_dir_all(path.parent().expect("a directory")).and_then(|()| write(path, content)).expect("a file");
+        }
+        hard_link(root.join("home/.ssh/id"), root.join("work/second")).expect("a second name");
+        symlink("../home/.ssh/id", root.join("work/link")).expect("a link");
+    }
+
+    /// The programs that scripts need, without `rg`: those of the system, or all of them this one.
+    fn programs(directory: &Path, one: Option<&Path>) -> String {
+        create_dir_all(directory).expect("a directory");
+        for name in ["sh", "find", "grep", "xargs", "head", "tail", "cat", "wc", "stat", "readlink", "id", "env"] {
+            let mut places = ["/usr/bin", "/bin"].iter().map(|place| Path::new(place).join(name));
+            let found = one.map(Path::to_owned).or_else(|| places.find(|path| path.exists()));
+            symlink(found.expect("a program of the system"), directory.join(name)).expect("a link");
+        }
+        directory.display().to_string()
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn another_place_finds_what_this_machine_finds() {
+        let root = tempfile::tempdir_in("/var/tmp").expect("a directory");
+        let root = root.path().canonicalize().expect("a path");
+        made(&root);
+        let (home, work) = (root.join("home"), root.join("work"));
+        let local = || Local::new(work.clone(), home.clone(), home.join("own"), std::env::vars_os().collect());
+        let (here, grant) = (local(), grant(&home));
+        let all = std::env::var("PATH").expect("a path");
+        let busybox = Some(Path::new("/usr/bin/busybox")).filter(|path| path.exists());
+        let simple = busybox.map(|one| programs(&root.join("simple"), Some(one)));
+        for programs in [all, programs(&root.join("programs"), None)].into_iter().chain(simple) {
+            let variables = [("PATH", programs.clone()), ("HOME", home.display().to_string())];
+            let variables = variables.map(|(name, value)| (name.to_owned(), value)).into();
+            let there = Remote::new(Shells { local: local(), variables });
+            for (below, pattern, flags) in [
+                (".", "needle", ""),
+                (".", r"needle \d+$", ""),
+                (".", r"\bneedle\b", "hidden"),
+                (".", "NEEDLE", "case"),
+                (".", "[x]", "literal"),
+                (".", "needle", "ignored"),
+                (".", "needle", "glob"),
+                (".", "needle", "type"),
+                ("src", "^needle|three$", ""),
+                ("src/a.rs", "needle", ""),
+                ("..", "SECRET", "hidden"),
+                (".", "nothing", ""),
+            ] {
+                let which = Which {
+                    globs: (flags == "glob").then(|| "src/**".to_owned()).into_iter().collect(),
+                    types: (flags == "type").then(|| "py".to_owned()).into_iter().collect(),
+                    hidden: flags == "hidden",
+                    ignored: flags == "ignored",
+                };
+                let (literal, ignore_case) = (flags == "literal", flags == "case");
+                let query = Search {
+                    which: which.clone(),
+                    pattern: Pattern { text: pattern.into(), literal, ignore_case },
+                    before: 1,
+                    after: 1,
+                    skip: 0,
+                    max: 100,
+                    line_bytes: 400,
+                };
+                let (path, directories) = (None, false);
+                let names = Find { which, path, directories, skip: 0, max: 100 };
+                let mut found = Vec::new();
+                for place in [&here as &dyn Backend, &there] {
+                    let resolved = place.resolve(below, &grant.roots()).await.map_err(|failure| failure.message);
+                    let tree = grant.admit_tree(&resolved.expect("a path")).map_err(|failure| failure.message);
+                    let tree = tree.expect("it may be read");
+                    let lines = place.search(&tree, &query, Arc::default()).await.map_err(|failure| failure.message);
+                    let names = place.find(&tree, &names, Arc::default()).await.map_err(|failure| failure.message);
+                    let (lines, names) = (lines.expect("lines"), names.expect("names"));
+                    found.push((lines.files, lines.more, lines.binary, names.files));
+                }
+                // Names are told here of a second name too; there it may be that of a key, as nobody compares it.
+                found[0].3.retain(|file| !file.path.ends_with("second"));
+                assert_eq!(found[0], found[1], "{below} {pattern} {flags} by {programs}");
+                assert!(!format!("{:?}", found[1]).contains("SECRET"), "{below} {pattern}");
+            }
+        }
+    }
 }

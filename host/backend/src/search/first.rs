@@ -96,7 +96,10 @@ mod tests {
         FoundFile { path: path.into(), lines: (1..=finds).map(line).collect() }
     }
 
-    fn first(skip: u32, max: u32, added: &[(&str, u64)]) -> (Vec<(String, Vec<u64>)>, bool, Option<String>) {
+    /// Paths with the numbers of their lines.
+    type Numbers = Vec<(String, Vec<u64>)>;
+
+    fn first(skip: u32, max: u32, added: &[(&str, u64)]) -> (Numbers, bool, Option<String>) {
         let mut first = First::new(skip, max);
         let mut bound = None;
         for (path, finds) in added {

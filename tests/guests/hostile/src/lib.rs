@@ -206,12 +206,13 @@ fn misbehave(Input { how, text, number }: Input) -> String {
             format!("{:?}", listed.map(|listed| (listed.entries.len(), listed.total)))
         }
         How::Search => {
-            let (globs, types, max) = (Vec::new(), Vec::new(), 1000);
-            let files = files::WhichFiles { globs, types, hidden: true, ignored: true };
-            let pattern = files::Pattern { text, literal: false, ignore_case: false };
-            let names =
-                files::NameQuery { files: files.clone(), path: Some(pattern.clone()), directories: true, skip: 0, max };
-            let lines = files::LineQuery { files, pattern, before: 0, after: 0, skip: 0, max, line_bytes: 200 };
+            let max = 1000;
+            let files = || files::WhichFiles { globs: Vec::new(), types: Vec::new(), hidden: true, ignored: true };
+            let pattern = || files::Pattern { text: text.clone(), literal: false, ignore_case: false };
+            let (path, directories, line_bytes) = (Some(pattern()), true, 200);
+            let names = files::NameQuery { files: files(), path, directories, skip: 0, max };
+            let (before, after, skip) = (0, 0, 0);
+            let lines = files::LineQuery { files: files(), pattern: pattern(), before, after, skip, max, line_bytes };
             let found = files::search(".", &lines).map(|found| found.files);
             let named = files::find(".", &names).map(|found| found.paths);
             format!("{:?} {:?}", found.map_err(|failure| failure.kind), named.map_err(|failure| failure.kind))
