@@ -379,8 +379,7 @@ mod tests {
     use crate::{Backend, Input, Process, ProcessSpec};
     use async_trait::async_trait;
     use base::dirs::Dirs;
-    use config::rights::PluginRights;
-    use config::{Allowlist, Config};
+    use config::{Allowlist, Config, PluginRights};
     use file_access::{FilesGrant, Protected, Who};
     use std::fs::{create_dir_all, hard_link, write};
     use std::os::unix::fs::symlink;
