@@ -172,9 +172,9 @@ fn every_tool_is_shown_with_why_it_is_not_offered() {
     };
     let plain = reasons(&[]);
     assert_eq!(plain["time"], Value::Null);
-    assert!(plain["file_list"].as_str().expect("a reason").contains("one of the family `files`"), "{plain:?}");
+    assert!(plain["file_read"].as_str().expect("a reason").contains("one of the family `files`"), "{plain:?}");
     assert!(plain["capture-pane"].as_str().expect("a reason").contains("no managed panes here"), "{plain:?}");
-    assert_eq!(reasons(&["--set", "tools.offer=[\"files\"]"])["file_list"], Value::Null);
+    assert_eq!(reasons(&["--set", "tools.offer=[\"files\"]"])["file_read"], Value::Null);
     let odd = tools(&["--set", "tools.offer=[\"filez\"]"]);
     let said = stderr(&odd);
     assert!(code(&odd) == 2 && said.contains("there is no family of tools `filez`: there is files, exec,"), "{said}");
@@ -190,8 +190,8 @@ fn every_tool_is_shown_with_why_it_is_not_offered() {
         let offered = reasons(arguments).into_iter().filter(|(_, reason)| reason.is_null()).map(|(name, _)| name);
         assert_eq!(offered.collect::<BTreeSet<String>>(), listed);
     }
-    assert!(!reasons(&["--toolset", "worker", "--bind", "file=there", "--offer", "files"])["file_list"].is_null());
-    assert_eq!(reasons(&["--offer", "files"])["file_list"], Value::Null);
+    assert!(!reasons(&["--toolset", "worker", "--bind", "file=there", "--offer", "files"])["file_read"].is_null());
+    assert_eq!(reasons(&["--offer", "files"])["file_read"], Value::Null);
     let elsewhere = tools(&["--offer", "nothing"]);
     assert_eq!(code(&elsewhere), 2);
     assert!(
@@ -203,7 +203,7 @@ fn every_tool_is_shown_with_why_it_is_not_offered() {
     );
     let table = succeeded(&tools(&["--all"]));
     assert!(table.lines().any(|line| line.starts_with("time ") && line.ends_with("yes")), "{table}");
-    assert!(table.lines().any(|line| line.starts_with("file_list ") && line.contains("no: it is one of")), "{table}");
+    assert!(table.lines().any(|line| line.starts_with("file_read ") && line.contains("no: it is one of")), "{table}");
     let nowhere = program.run(&["--ssh", "none@127.0.0.1:1", "--set", "tmux.enabled=true", "tools", "--all"]);
     assert_eq!(stderr(&nowhere).matches("what it offers is not known").count(), 1, "{}", stderr(&nowhere));
     let refused = tools(&["--all", "--format", "mcp"]);

@@ -23,28 +23,28 @@ pub(crate) struct FileEdit;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Input {
-    /// File to change: absolute, `~/…`, or relative to the working directory.
+    /// File to change.
     pub(crate) path: String,
-    /// The text to replace, as it was shown, indentation included.
+    /// Text to replace, as it was shown.
     pub(crate) old_string: Option<String>,
-    /// The text that takes its place; empty to remove it.
+    /// New text; empty to remove.
     pub(crate) new_string: Option<String>,
-    /// Replace every occurrence. Else there has to be exactly one.
+    /// Replace every occurrence, not exactly one.
     pub(crate) replace_all: Option<bool>,
-    /// In place of `old_string` and `new_string`: several replacements, made in this order. If one fails, none is made.
+    /// Several replacements in order, instead of one. If one fails, none is made.
     pub(crate) edits: Option<Vec<Edit>>,
-    /// The file's `revision` from a read. If the file has changed since, nothing is.
+    /// `revision` of a read. Refuse if the file has changed since.
     pub(crate) expected_revision: Option<String>,
-    /// Encoding of the file, such as `utf-16le` or `windows-1252`; UTF-8 without it.
+    /// Encoding, such as `utf-16le`; default: UTF-8.
     pub(crate) encoding: Option<String>,
 }
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Edit {
-    /// The text to replace, as it was shown.
+    /// Text to replace.
     pub(crate) old_string: String,
-    /// The text that takes its place.
+    /// New text.
     pub(crate) new_string: String,
     /// Replace every occurrence.
     #[serde(default)]

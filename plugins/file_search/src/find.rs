@@ -15,23 +15,23 @@ pub(crate) struct FileFind;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Input {
-    /// Glob for the files to find: `*.rs`, `**/test_*.py`, `docs/**`. Default: all files.
+    /// Glob: `*.rs`, `docs/**`; default: all files.
     pub(crate) pattern: Option<String>,
-    /// Directory to look below. Default: the working directory.
+    /// Directory; default: the working directory.
     pub(crate) path: Option<String>,
-    /// Find only files of this type, as ripgrep names it: `rust`, `py`, `js`.
+    /// Only files of this type, as ripgrep names it: `rust`, `py`.
     #[serde(rename = "type")]
     pub(crate) kind: Option<String>,
-    /// Find hidden files too.
+    /// Hidden files too.
     #[serde(default)]
     pub(crate) hidden: bool,
-    /// Find files that `.gitignore` leaves out too.
+    /// Ignored files too.
     #[serde(default)]
     pub(crate) no_ignore: bool,
-    /// Paths to show at most. Default: 200.
+    /// Most paths; default: 200.
     #[schemars(range(min = 1, max = 2000))]
     pub(crate) limit: Option<u32>,
-    /// Paths to pass over, to continue an earlier search.
+    /// Paths to skip, to continue a search.
     #[serde(default)]
     #[schemars(range(max = 8000))]
     pub(crate) offset: u32,

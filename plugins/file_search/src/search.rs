@@ -19,35 +19,35 @@ pub(crate) struct FileSearch;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Input {
-    /// Regular expression to search each line for, in Rust syntax.
+    /// Regular expression, for each line.
     pub(crate) pattern: String,
-    /// Directory or file to search. Default: the working directory.
+    /// Directory or file; default: the working directory.
     pub(crate) path: Option<String>,
-    /// Search only files that match this glob: `*.rs`, `src/**`, `*.{js,ts}`, `!*.min.js`.
+    /// Only files that match: `src/**`, `*.{js,ts}`, `!*.min.js`.
     pub(crate) glob: Option<String>,
-    /// Search only files of this type, as ripgrep names it: `rust`, `py`, `js`.
+    /// Only files of this type, as ripgrep names it: `rust`, `py`.
     #[serde(rename = "type")]
     pub(crate) kind: Option<String>,
-    /// Take `pattern` as plain text.
+    /// `pattern` is plain text.
     #[serde(default)]
     pub(crate) literal: bool,
     /// Ignore upper and lower case.
     #[serde(default)]
     pub(crate) ignore_case: bool,
-    /// Lines to show before and after each match.
+    /// Lines before and after each match.
     #[serde(default)]
     #[schemars(range(max = 50))]
     pub(crate) context: u32,
-    /// Search hidden files too.
+    /// Hidden files too.
     #[serde(default)]
     pub(crate) hidden: bool,
-    /// Search files that `.gitignore` leaves out too.
+    /// Ignored files too.
     #[serde(default)]
     pub(crate) no_ignore: bool,
-    /// Matching lines to show at most. Default: 100.
+    /// Most matches; default: 100.
     #[schemars(range(min = 1, max = 1000))]
     pub(crate) limit: Option<u32>,
-    /// Matching lines to pass over, to continue an earlier search.
+    /// Matches to skip, to continue a search.
     #[serde(default)]
     #[schemars(range(max = 9000))]
     pub(crate) offset: u32,

@@ -16,17 +16,16 @@ struct RunShell;
 // serde cannot deny unknown fields beside `flatten`; the host does, the schema that the SDK makes is closed.
 #[derive(Deserialize, JsonSchema)]
 struct Input {
-    /// Script for `sh`; several lines run as one command.
+    /// Script for `sh`.
     command: String,
     #[serde(flatten)]
     declaration: Declaration,
-    /// `true` or absent: until the command exits. `false`: leave it running in its pane.
-    /// Seconds, or a duration such as `500ms`, `30s`, `10m`, `1h`: at most that long.
+    /// `true`: until it exits, the default. `false`: leave it running. Seconds, or `500ms`, `10m`: at most that long.
     #[serde(default)]
     wait: wait::Argument,
-    /// Managed tmux session to run in.
+    /// Session to run in.
     session: Option<String>,
-    /// Pane of that session to run in; absent: the shared one.
+    /// Pane to run in; default: the shared pane.
     pane: Option<String>,
 }
 
@@ -52,20 +51,14 @@ struct Finished {
 impl Tool for RunShell {
     const NAME: &str = "run_shell";
     const TITLE: Option<&str> = Some("Run a command");
-    const SUMMARY: &str =
-        "Run a shell command and return its exit code, stdout and stderr, each up to 4,000 characters.";
+    const SUMMARY: &str = "Run a shell command and return its exit code and output.";
     const GUIDANCE: Guidance = Guidance {
-        when_to_use: "Commands that need no keyboard input: builds, tests, searches, git, looking at the system.",
-        when_not_to_use: "To create or kill tmux sessions and panes, to press keys in a running program, or to check \
-            repeatedly whether something is done.",
-        disambiguation: "`send-keys` controls a running program, `capture-pane` looks at a pane, `read_file` and `write_file` \
-            handle one file. Declare honestly: `risk` is the harm it can do, `mutation` whether it changes anything, `privesc` \
-            whether it needs more than the user's rights, `why` what the person who approves it reads. An exit code other than \
-            0 is a result, not an error. In a pane, stdout and stderr are one stream. Of long output you get the first 1,500 and the last 2,500 \
-            characters; of a line that shows progress, its last state.",
+        when_to_use: "For commands without keyboard input: builds, tests, git.",
+        when_not_to_use: "To press keys in a running program: use `send-keys`.",
+        disambiguation: "Set `wait` to false to leave a program running in its pane. In a pane, stdout and stderr are one stream. Of long \
+            output you get the first 1,500 and the last 2,500 characters.",
         examples: &[
-            r#"{"command":"cargo test","risk":"low","mutation":true,"privesc":false,"why":"check the fix","wait":"10m"}"#,
-            r#"{"command":"npm run dev","risk":"low","mutation":true,"privesc":false,"why":"try the page","wait":false}"#,
+            r#"{"command":"npm run dev","risk":"low","mutation":true,"privesc":false,"why":"try it","wait":false}"#,
         ],
     };
     const IS_OF_COMMAND: bool = true;

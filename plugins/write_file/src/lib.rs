@@ -25,10 +25,9 @@ impl Tool for WriteFile {
     const TITLE: Option<&str> = Some("Write a file");
     const SUMMARY: &str = "Create a text file, or replace all of its content.";
     const GUIDANCE: Guidance = Guidance {
-        when_to_use: "A file must contain the text that you give, whether it is new or replaced as a whole.",
-        when_not_to_use: "To append, or to change a few lines of a large file: what you leave out is gone.",
-        disambiguation: "`read_file` shows the present content, so read a file before you replace it; `run_shell` \
-            edits in place, makes directories and sets modes.",
+        when_to_use: "To make a file, or to replace all of it.",
+        when_not_to_use: "To change a few lines: use `file_edit`.",
+        disambiguation: "The directory must exist; `file_write` makes it. What you leave out of a file is gone.",
         examples: &[r#"{"path":"notes/today.md","content":"- call back at ten\n"}"#],
     };
     type Input = Input;
