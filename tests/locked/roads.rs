@@ -102,7 +102,7 @@ fn a_file_that_is_swapped_after_it_was_admitted_is_judged_anew() {
 }
 
 /// Options of the command line, with a value for each that takes one: whoever adds an option says here that it opens nothing.
-const OPTIONS: [(&str, Option<&str>); 64] = [
+const OPTIONS: [(&str, Option<&str>); 65] = [
     ("--config", Some("user.toml")),
     ("--policy", Some("open.toml")),
     ("--plugins", Some("plugins")),
@@ -163,6 +163,7 @@ const OPTIONS: [(&str, Option<&str>); 64] = [
     ("--reads", Some("word_count")),
     ("--confirm", Some("none")),
     ("--lazy", None),
+    ("--results", Some("envelope")),
     ("--file", Some("mcp.json")),
     ("--installed", Some("plugins")),
     ("--rewrite", None),
