@@ -26,7 +26,7 @@ impl JsonSchema for Span {
     }
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "anyOf": [{ "type": "integer", "minimum": 0 }, { "type": "string" }] })
+        json_schema!({ "type": ["integer", "string"], "minimum": 0 })
     }
 }
 

@@ -186,7 +186,7 @@ fn an_envelope_holds_one_call_of_another_tool() {
         (to("tool_search", json!({ "query": "time" })), "call `tool_search` itself"),
         (json!({}), "`name` must be"),
         (json!({ "name": 3 }), "`name` must be"),
-        (to("time", json!([])), "`arguments` must be an object"),
+        (to("time", json!([1])), "`arguments` must be an object"),
         (to("time", json!("{")), "`arguments` must be an object"),
         (json!({ "name": "time", "format": "iso" }), "unknown argument `format`"),
         // What the tool itself says.

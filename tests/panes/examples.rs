@@ -5,10 +5,14 @@ use serde_json::{Value, json};
 use toolcrib_tests::shell::declared;
 
 /// What is called in which order, so that each finds what the one before has made.
-const ORDER: [&str; 10] = [
+const ORDER: [&str; 14] = [
     "time",
     "write_file",
     "read_file",
+    "file_list",
+    "file_find",
+    "file_search",
+    "file_edit",
     "run_shell",
     "tmux-create-pane",
     "capture-pane",
@@ -28,7 +32,7 @@ fn examples(tool: &Value) -> Vec<Value> {
 #[test]
 fn every_example_in_guidance_works_where_it_would_be_called() {
     let mut crib = Crib::with(&["tmux.max_sessions=2"]);
-    crib.program.write("work/src/main.rs", "fn main() {}\n");
+    crib.program.write("work/src/main.rs", "fn main() { let port = 80; }\n");
     crib.program.write("work/build.log", "a line of the build\n".repeat(1000));
     std::fs::create_dir(crib.program.path("work/notes")).expect("a directory");
     let listed = crib.program.run(&["tools", "--format", "json"]).stdout;

@@ -131,7 +131,7 @@ async fn what_was_shown_can_be_changed() {
 }
 
 #[tokio::test]
-async fn it_is_listed_where_it_is_wanted() {
+async fn it_is_listed_and_a_toolset_may_have_it_alone() {
     let names = async |host: &TestHost, session: Option<Session>| {
         let (called, context) = host.parts();
         let context = session.map_or_else(|| context.clone(), |session| context.clone().session(Arc::new(session)));
@@ -139,9 +139,9 @@ async fn it_is_listed_where_it_is_wanted() {
         offered.tools.iter().map(|tool| tool.name().to_owned()).collect::<Vec<_>>()
     };
     let host = TestHost::new().user("[toolset.editor]\ntools = [\"file_edit\"]\n");
-    assert!(!names(&host, None).await.contains(&"file_edit".to_owned()));
+    for name in ["file_edit", "file_list", "file_search", "file_find"] {
+        assert!(names(&host, None).await.contains(&name.to_owned()), "{name}");
+    }
     let editor = Session::on(host.parts().0.toolset("editor").expect("a toolset"), Map::new()).expect("a session");
     assert_eq!(names(&host, Some(editor)).await, ["file_edit"]);
-    let offering = TestHost::new().set("tools.offer=[\"files\"]");
-    assert!(names(&offering, None).await.contains(&"file_edit".to_owned()));
 }

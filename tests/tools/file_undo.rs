@@ -2,6 +2,9 @@
 
 use serde_json::json;
 use std::os::unix::fs::{PermissionsExt, symlink};
+use std::sync::Arc;
+use toolcrib::call::session::Session;
+use toolcrib::call::{Arguments, Request};
 use toolcrib::envelope::Kind;
 use toolcrib::policy::approval::Answer;
 use toolcrib_tests::TestHost;
@@ -64,10 +67,12 @@ async fn what_somebody_changed_since_stays_and_is_shown() {
 /// A session undoes its own changes alone.
 #[tokio::test]
 async fn another_session_has_nothing_to_undo() {
-    let host = TestHost::new().user("[toolset.one]\ntools = [\"write_file\", \"file_undo\"]");
-    let call = async |agent: &str, tool: &str, arguments| host.call_as("one", agent, tool, arguments).await;
-    call("a", "write_file", json!({ "path": "a", "content": "x" })).await.expect("written");
-    let refused = call("b", "file_undo", json!({ "path": "a" })).await.expect_err("another session");
+    let host = TestHost::new();
+    write(&host, "a", "x").await;
+    let (called, context) = host.parts();
+    let other = context.clone().session(Arc::new(Session::default()));
+    let request = Request { tool: "file_undo".into(), arguments: Arguments::Json(json!({ "path": "a" })) };
+    let refused = called.call(request, &other).await.outcome.expect_err("another session");
     assert!(refused.message.starts_with("no call of this session"), "{}", refused.message);
     assert!(host.work().join("a").exists());
 }

@@ -13,7 +13,7 @@ const ALL_BYTES: usize = 90 << 10;
 /// Characters of what a tool says beside its summary: when to use it, when not, what is like it, and examples.
 const GUIDANCE_CHARS: usize = 400;
 /// Tools whose guidance is still longer.
-const LONGER: [&str; 1] = ["file"];
+const LONGER: [&str; 0] = [];
 
 /// The bytes of each tool of a list, the largest first.
 fn bytes(list: &Value) -> Vec<(usize, String)> {

@@ -319,7 +319,7 @@ async fn wrong_types_are_named() {
         json!({ "path": null }),
         json!({ "path": "a", "offset": -1 }),
         json!({ "path": "a", "offset": 1.5 }),
-        json!({ "path": "a", "offset": "0" }),
+        json!({ "path": "a", "offset": "one" }),
         json!({ "path": "a", "why": {} }),
     ] {
         let failure = host.failure("read_file", arguments.clone()).await;

@@ -165,7 +165,7 @@ async fn wrong_types_and_values_are_named_before_anything_runs() {
         ("risk", json!("none")),
         ("risk", json!("LOW")),
         ("risk", json!(0)),
-        ("mutation", json!("false")),
+        ("mutation", json!("no")),
         ("mutation", json!(0)),
         ("privesc", json!(null)),
         ("why", json!(true)),

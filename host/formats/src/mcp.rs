@@ -44,13 +44,14 @@ fn forbid_null(schema: &mut Value) {
     }
 }
 
-/// Drops what a model learns nothing from: that a count is not negative, and that what is omitted is nothing. Calls are checked against the
-/// schema that has it.
+/// Drops what a model learns nothing from: that a count is not negative, that what is omitted is nothing, and that there are no other arguments.
+/// Calls are checked against the schema that has it.
 fn without_noise(schema: &mut Value) {
     let Some(fields) = schema.as_object_mut() else { return };
     fields.retain(|keyword, value| match keyword.as_str() {
         "minimum" => value.as_f64() != Some(0.0),
-        "default" => ![json!(false), json!(""), json!([]), json!({}), Value::Null].contains(value),
+        "default" => ![json!(false), json!(0), json!(""), json!([]), json!({}), Value::Null].contains(value),
+        "additionalProperties" => *value != json!(false),
         _ => true,
     });
     if let Some(items) = fields.get_mut("items") {
@@ -257,7 +258,9 @@ mod tests {
     fn what_goes_without_saying_is_not_said() {
         let schema = json!({
             "default": false,
+            "additionalProperties": false,
             "properties": {
+                "additionalProperties": { "type": "object", "additionalProperties": { "type": "string" } },
                 "count": { "type": "integer", "minimum": 0, "maximum": 9, "default": 0 },
                 "default": { "type": "boolean", "default": false },
                 "all": { "type": "boolean", "default": true },
@@ -269,7 +272,8 @@ mod tests {
         without_noise(&mut told);
         let expected = json!({
             "properties": {
-                "count": { "type": "integer", "maximum": 9, "default": 0 },
+                "additionalProperties": { "type": "object", "additionalProperties": { "type": "string" } },
+                "count": { "type": "integer", "maximum": 9 },
                 "default": { "type": "boolean" },
                 "all": { "type": "boolean", "default": true },
                 "minimum": { "type": "array", "items": { "type": "number" } },

@@ -18,7 +18,7 @@ struct Input {
     session: Option<String>,
     /// Pane name; default: the shared pane.
     pane: Option<String>,
-    /// First line: `0` is the first visible line, `-100` is 100 lines earlier, `-` is the start of the history.
+    /// First line: `0` is the first visible one, `-100` is 100 lines earlier, `-` is the oldest.
     start: Option<String>,
     /// Last line; `-` is the last visible line.
     end: Option<String>,
@@ -28,10 +28,10 @@ struct Input {
     /// Keep trailing spaces.
     #[serde(default)]
     preserve_trailing_spaces: bool,
-    /// Include colours as escape sequences.
+    /// Include colours.
     #[serde(default)]
     include_escape_sequences: bool,
-    /// Show non-printable characters as octal.
+    /// Show control characters as octal.
     #[serde(default)]
     escape_non_printable: bool,
     /// Show the screen behind a full-screen program.
@@ -52,10 +52,10 @@ impl Tool for CapturePane {
     const TITLE: Option<&str> = Some("Look at a pane");
     const SUMMARY: &str = "Return what a terminal pane shows: at most the last 8,000 characters.";
     const GUIDANCE: Guidance = Guidance {
-        when_to_use: "To see the output or the question of a program that runs in a pane.",
-        when_not_to_use: "To get the output of a command that ends: `run_shell` returns it.",
-        disambiguation: "An unchanged screen is not returned again: set `delay`. `send-keys` types into a pane.",
-        examples: &[r#"{"pane":"server","delay":"2s"}"#, r#"{"target":"%3","start":"-200"}"#],
+        when_to_use: "To see the output of a program that runs in a pane.",
+        when_not_to_use: "To get the output of a command that ends.",
+        disambiguation: "An unchanged screen is not returned again: set `delay`.",
+        examples: &[r#"{"pane":"server","delay":"2s"}"#],
     };
     type Input = Input;
     type Output = String;

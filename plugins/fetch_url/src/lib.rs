@@ -60,10 +60,7 @@ impl Tool for FetchUrl {
         when_to_use: "You know the URL of a page, a source file or an HTTP API.",
         when_not_to_use: "To send data or download a binary file: use `run_shell` with `curl`.",
         disambiguation: "`web_search` finds URLs.",
-        examples: &[
-            r#"{"url":"https://www.rust-lang.org/","as":"text"}"#,
-            r#"{"url":"https://example.com/data.json","offset":8000}"#,
-        ],
+        examples: &[r#"{"url":"https://www.rust-lang.org/","as":"text"}"#],
     };
     type Input = Input;
     type Output = Page;

@@ -42,9 +42,9 @@ impl Tool for FileFind {
     const TITLE: Option<&str> = Some("Find files by name");
     const SUMMARY: &str = "Find files below a directory by name.";
     const GUIDANCE: Guidance = Guidance {
-        when_to_use: "You know a part of the name of a file, or want to see what files there are.",
-        when_not_to_use: "You look for text in files, or want one directory with sizes.",
-        disambiguation: "`file_search` looks into files. `file_list` shows one directory. Hidden and ignored files are skipped.",
+        when_to_use: "You know a part of a name, or want to see what files there are.",
+        when_not_to_use: "You look for text in files: use `file_search`.",
+        disambiguation: "`file_list` shows one directory. Hidden and ignored files are skipped.",
         examples: &[r#"{"pattern":"*.rs","path":"src"}"#],
     };
     type Input = Input;

@@ -58,10 +58,10 @@ impl Tool for FileSearch {
     const TITLE: Option<&str> = Some("Search in files");
     const SUMMARY: &str = "Search the contents of files for a regular expression.";
     const GUIDANCE: Guidance = Guidance {
-        when_to_use: "You look for text in files and do not know where it is.",
-        when_not_to_use: "You want files by name, or know the file.",
-        disambiguation: "`file_find` finds files by name. Hidden and ignored files are skipped.",
-        examples: &[r#"{"pattern":"fn main\\(","type":"rust"}"#, r#"{"pattern":"a[0]","literal":true,"path":"src"}"#],
+        when_to_use: "You look for text in files.",
+        when_not_to_use: "You want files by name: use `file_find`.",
+        disambiguation: "Hidden and ignored files are skipped.",
+        examples: &[r#"{"pattern":"fn main\\(","type":"rust"}"#],
     };
     type Input = Input;
     type Output = String;

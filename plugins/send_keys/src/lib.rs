@@ -47,10 +47,9 @@ impl Tool for SendKeys {
     const TITLE: Option<&str> = Some("Type into a pane");
     const SUMMARY: &str = "Type text and keys into the program that runs in a terminal pane.";
     const GUIDANCE: Guidance = Guidance {
-        when_to_use: "To control a running program: stop it with `C-c`, or answer its question.",
-        when_not_to_use: "To run a command: `run_shell` returns its output and exit code.",
-        disambiguation: "It does not return the effect: look with `capture-pane`. Give `literal_text`, `keys` or \
-            `enter`.",
+        when_to_use: "To stop a running program, or to answer its question.",
+        when_not_to_use: "To run a command: use `run_shell`.",
+        disambiguation: "Look at the effect with `capture-pane`. Give `literal_text`, `keys` or `enter`.",
         examples: &[
             r#"{"pane":"server","keys":["C-c"],"risk":"low","mutation":true,"privesc":false,"why":"stop the server"}"#,
         ],

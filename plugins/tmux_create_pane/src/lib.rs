@@ -33,10 +33,9 @@ impl Tool for CreatePane {
     const TITLE: Option<&str> = Some("Make a pane");
     const SUMMARY: &str = "Make a terminal pane in a session, or return the existing one.";
     const GUIDANCE: Guidance = Guidance {
-        when_to_use: "A server or watcher must keep running while you run other commands.",
-        when_not_to_use: "To run a command that ends: `run_shell` needs no new pane.",
-        disambiguation: "`run_shell` with `pane` runs commands in it. The number of panes is limited: end yours with \
-            `tmux-kill-pane`.",
+        when_to_use: "A server must keep running while you run other commands.",
+        when_not_to_use: "To run a command that ends.",
+        disambiguation: "`run_shell` with `pane` runs commands in it. End your panes with `tmux-kill-pane`.",
         examples: &[r#"{"pane":"server","risk":"low","mutation":true,"privesc":false,"why":"run the server"}"#],
     };
     type Input = Input;

@@ -32,10 +32,9 @@ impl Tool for CreateSession {
     const TITLE: Option<&str> = Some("Make a session");
     const SUMMARY: &str = "Make a tmux session with one shared pane, or return the existing one.";
     const GUIDANCE: Guidance = Guidance {
-        when_to_use: "Work must stay apart from other work, or the user asks for a session.",
+        when_to_use: "The user asks for a session.",
         when_not_to_use: "To run a command: the default session always exists.",
-        disambiguation: "`tmux-create-pane` adds a pane to a session. The number of sessions is limited: end yours \
-            with `tmux-kill-session`.",
+        disambiguation: "`tmux-create-pane` adds a pane. End your sessions with `tmux-kill-session`.",
         examples: &[r#"{"session":"build","risk":"low","mutation":true,"privesc":false,"why":"build apart"}"#],
     };
     type Input = Input;

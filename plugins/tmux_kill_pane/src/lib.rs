@@ -31,9 +31,9 @@ impl Tool for KillPane {
     const TITLE: Option<&str> = Some("End a pane");
     const SUMMARY: &str = "End a terminal pane and what runs in it.";
     const GUIDANCE: Guidance = Guidance {
-        when_to_use: "You no longer need a pane that you made with `tmux-create-pane`.",
-        when_not_to_use: "To stop a program and keep its pane: use `send-keys` with `C-c`.",
-        disambiguation: "You cannot end a pane that somebody else made. A shared pane gets a new shell instead.",
+        when_to_use: "You no longer need a pane that you made.",
+        when_not_to_use: "To stop a program: use `send-keys` with `C-c`.",
+        disambiguation: "You cannot end a pane of somebody else. A shared pane gets a new shell.",
         examples: &[r#"{"pane":"server","risk":"low","mutation":true,"privesc":false,"why":"the server is done"}"#],
     };
     type Input = Input;

@@ -25,9 +25,9 @@ impl Tool for KillSession {
     const TITLE: Option<&str> = Some("End a session");
     const SUMMARY: &str = "End a tmux session with its panes and everything that runs in them.";
     const GUIDANCE: Guidance = Guidance {
-        when_to_use: "You no longer need a session that you made with `tmux-create-session`.",
+        when_to_use: "You no longer need a session that you made.",
         when_not_to_use: "To end one pane: use `tmux-kill-pane`.",
-        disambiguation: "You cannot end the default session, or a session that somebody else made.",
+        disambiguation: "You cannot end the default session, or one of somebody else.",
         examples: &[r#"{"session":"build","risk":"low","mutation":true,"privesc":false,"why":"the build is done"}"#],
     };
     type Input = Input;

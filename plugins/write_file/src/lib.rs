@@ -13,10 +13,10 @@ struct Input {
     path: String,
     /// The whole new content of the file.
     content: String,
-    /// Line endings and byte order mark of a file that is replaced: `keep` them, or write the content `as_given`.
+    /// Line endings and byte order mark of a replaced file: `keep` them, or write `as_given`.
     #[serde(default)]
     line_endings: LineEndings,
-    /// Encoding to write in, such as `utf-16le` or `windows-1252`; UTF-8 without it.
+    /// Encoding, such as `utf-16le`; default: UTF-8.
     encoding: Option<String>,
 }
 

@@ -11,6 +11,9 @@ use base::text::sanitize;
 use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE};
 use file_access::Wanted;
 
+/// How often a file is looked at that others replace meanwhile.
+const LOOKS: u32 = 20;
+
 impl State {
     pub(super) async fn encoded(&mut self, path: &str, label: Option<&str>) -> Result<Encoded, Refusal> {
         let encoding = encodings::named(label)?;
@@ -64,7 +67,8 @@ async fn made(
 ) -> Result<(Wanted, Vec<u8>, Written), Failure> {
     let before = match (how.keep, &how.revision) {
         (Keep::Nothing, None) => Before::New,
-        (Keep::Nothing | Keep::Mark | Keep::Style, _) => backend.look(&wanted, COMPARED_BYTES).await?,
+        (Keep::Mark | Keep::Style, None) => looked_at(backend, &wanted).await?,
+        (Keep::Nothing | Keep::Mark | Keep::Style, Some(_)) => backend.look(&wanted, COMPARED_BYTES).await?,
     };
     let wanted = match &how.revision {
         None => wanted,
@@ -111,6 +115,18 @@ async fn made(
         was: style.and_then(|style| style.was),
     };
     Ok((wanted, bytes, written))
+}
+
+/// Looks at a file whose style is to be kept. Others may replace it meanwhile: the last to write wins, and none of them fails for that.
+async fn looked_at(backend: &dyn Backend, wanted: &Wanted) -> Result<Before, Failure> {
+    let mut looked = backend.look(wanted, COMPARED_BYTES).await;
+    for _ in 1..LOOKS {
+        if looked.is_ok() {
+            break;
+        }
+        looked = backend.look(wanted, COMPARED_BYTES).await;
+    }
+    looked
 }
 
 fn has_marks(encoding: &'static Encoding) -> bool {
