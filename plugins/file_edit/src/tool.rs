@@ -58,7 +58,7 @@ impl Tool for FileEdit {
     const GUIDANCE: Guidance = Guidance {
         when_to_use: "You have read the file and know the text to change.",
         when_not_to_use: "To create a file or replace all of it.",
-        disambiguation: "`write_file` replaces the whole content. Give the text as it was shown: characters such as `\\u{200b}` too. \
+        disambiguation: "Give the text as it was shown: characters such as `\\u{200b}` too. \
             Line breaks match CRLF and LF.",
         examples: &[r#"{"path":"src/main.rs","old_string":"let port = 80;","new_string":"let port = 8080;"}"#],
     };

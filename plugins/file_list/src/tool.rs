@@ -54,7 +54,7 @@ impl Tool for FileList {
     const GUIDANCE: Guidance = Guidance {
         when_to_use: "You need to know what is in a directory before you read or write there.",
         when_not_to_use: "To search below a directory, or for the text of a file.",
-        disambiguation: "It shows one directory; `file_find` goes into all below. Do not invent what it does not show.",
+        disambiguation: "It shows one directory; `file_find` goes into all below.",
         examples: &[r#"{"path":"src"}"#, "{}"],
     };
     type Input = Input;

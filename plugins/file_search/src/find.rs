@@ -19,7 +19,7 @@ pub(crate) struct Input {
     pub(crate) pattern: Option<String>,
     /// Directory; default: the working directory.
     pub(crate) path: Option<String>,
-    /// Only files of this type, as ripgrep names it: `rust`, `py`.
+    /// Only this type: `rust`, `py`.
     #[serde(rename = "type")]
     pub(crate) kind: Option<String>,
     /// Hidden files too.

@@ -25,7 +25,7 @@ pub(crate) struct Input {
     pub(crate) path: Option<String>,
     /// Only files that match: `src/**`, `*.{js,ts}`, `!*.min.js`.
     pub(crate) glob: Option<String>,
-    /// Only files of this type, as ripgrep names it: `rust`, `py`.
+    /// Only this type: `rust`, `py`.
     #[serde(rename = "type")]
     pub(crate) kind: Option<String>,
     /// `pattern` is plain text.

@@ -25,7 +25,7 @@ impl Tool for ReadFile {
     const TITLE: Option<&str> = Some("Read a file");
     const SUMMARY: &str = "Read a text file, up to 8,000 characters at a time, or look at an image.";
     const GUIDANCE: Guidance = Guidance {
-        when_to_use: "You know the path and need the content, also of a PNG, JPEG, GIF or WebP image.",
+        when_to_use: "You need the content of a file, also of an image.",
         when_not_to_use: "To search: use `file_search`.",
         disambiguation: "`offset` counts bytes; `file_read` counts lines. Hidden characters are shown as `\\u{200b}`.",
         examples: &[r#"{"path":"build.log","offset":8000}"#],

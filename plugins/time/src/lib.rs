@@ -49,9 +49,8 @@ impl Tool for Time {
     const GUIDANCE: Guidance = Guidance {
         when_to_use: "A task needs today's date or the current time.",
         when_not_to_use: "To measure how long a command takes.",
-        disambiguation: "It reads the clock where the tools run. For the clock of a container or remote target, run \
-            `date` with `run_shell`.",
-        examples: &["{}", r#"{"format":"iso"}"#],
+        disambiguation: "It is this machine's clock. For that of a container, run `date`.",
+        examples: &[r#"{"format":"iso"}"#],
     };
     type Input = Input;
     type Output = Now;

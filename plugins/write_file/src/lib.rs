@@ -27,7 +27,7 @@ impl Tool for WriteFile {
     const GUIDANCE: Guidance = Guidance {
         when_to_use: "To make a file, or to replace all of it.",
         when_not_to_use: "To change a few lines: use `file_edit`.",
-        disambiguation: "The directory must exist; `file_write` makes it. What you leave out of a file is gone.",
+        disambiguation: "The directory must exist; `file_write` makes it.",
         examples: &[r#"{"path":"notes/today.md","content":"- call back at ten\n"}"#],
     };
     type Input = Input;

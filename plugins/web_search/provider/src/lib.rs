@@ -93,12 +93,9 @@ impl<P: Provider> Tool for WebSearch<P> {
     const SUMMARY: &'static str = "Search the web and return up to 8 results with title, URL and snippet.";
     const GUIDANCE: Guidance = Guidance {
         when_to_use: "You need pages whose URLs you do not know.",
-        when_not_to_use: "To read a page whose URL you know: use `fetch_url`. To search files.",
+        when_not_to_use: "To read a page whose URL you know: use `fetch_url`.",
         disambiguation: "A snippet is only part of a page: read the page with `fetch_url`.",
-        examples: &[
-            r#"{"query":"rust 2024 edition migration guide"}"#,
-            r#"{"query":"\"error[E0499]\" site:doc.rust-lang.org"}"#,
-        ],
+        examples: &[r#"{"query":"\"error[E0499]\" site:doc.rust-lang.org"}"#],
     };
     type Input = Input;
     type Output = Found;
