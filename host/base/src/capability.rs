@@ -397,7 +397,17 @@ impl Capability {
 pub const OPTIONS: &[AllowOption] = &[
     AllowOption {
         of: &[Capability::Files],
-        functions: &["read", "read-whole", "read-encoded", "read-bytes", "list-directory", "stat", "search", "find"],
+        functions: &[
+            "read",
+            "read-whole",
+            "read-encoded",
+            "read-bytes",
+            "list-directory",
+            "stat",
+            "search",
+            "find",
+            "notation",
+        ],
         what: "read files",
         option: "--read DIR",
         help: "Let it read below this directory (repeatable)",

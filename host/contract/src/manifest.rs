@@ -238,7 +238,7 @@ impl Manifest {
     /// Its code reads files.
     #[must_use]
     pub fn reads_files(&self) -> bool {
-        ["read", "read-whole", "read-encoded", "read-bytes", "list-directory", "stat", "search", "find"]
+        ["read", "read-whole", "read-encoded", "read-bytes", "list-directory", "stat", "search", "find", "notation"]
             .iter()
             .any(|function| self.calls(Capability::Files, function))
     }

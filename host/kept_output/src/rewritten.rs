@@ -3,7 +3,7 @@
 //! A carriage return begins a line anew, unless the line ends there. Text that is not of a command is left to others: it may have lines of
 //! another machine.
 
-use memchr::memchr2;
+use memchr::{memchr, memchr2, memrchr};
 
 /// Bytes of a line that wait for what becomes of it. More than that is no progress, and is shown as it came.
 const LINE_BYTES: usize = 64 << 10;
@@ -22,6 +22,9 @@ pub(super) struct LastStates {
 impl LastStates {
     /// Takes a chunk and returns what is certain so far.
     pub(super) fn push(&mut self, chunk: &[u8]) -> Vec<u8> {
+        if !self.has_returned && memchr(b'\r', chunk).is_none() {
+            return self.pass(chunk);
+        }
         let (mut certain, mut rest) = (Vec::with_capacity(chunk.len()), chunk);
         while let Some(next) = rest.first() {
             match (self.has_returned, next) {
@@ -41,6 +44,23 @@ impl LastStates {
                 }
                 (false, _) => rest = self.go_on(rest, &mut certain),
             }
+        }
+        certain
+    }
+
+    /// Takes a chunk in which nothing returns: all whole lines of it are certain.
+    fn pass(&mut self, chunk: &[u8]) -> Vec<u8> {
+        let mut certain = Vec::with_capacity(self.line.len() + chunk.len());
+        let whole = memrchr(b'\n', chunk).map_or(0, |end| end + 1);
+        if whole > 0 {
+            certain.append(&mut self.line);
+            certain.extend_from_slice(&chunk[..whole]);
+            self.is_long = false;
+        }
+        self.line.extend_from_slice(&chunk[whole..]);
+        if self.line.len() > LINE_BYTES {
+            certain.append(&mut self.line);
+            self.is_long = true;
         }
         certain
     }

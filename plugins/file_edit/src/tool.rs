@@ -47,8 +47,7 @@ pub(crate) struct Edit {
     /// New text.
     pub(crate) new_string: String,
     /// Replace every occurrence.
-    #[serde(default)]
-    pub(crate) replace_all: bool,
+    pub(crate) replace_all: Option<bool>,
 }
 
 impl Tool for FileEdit {
@@ -104,7 +103,12 @@ impl<'i> Edits<'i> {
             ((Some(old), Some(new), all), None) => vec![(String::new(), &**old, &**new, all.unwrap_or(false))],
             ((None, None, None), Some(edits)) if !edits.is_empty() => {
                 let named = |(at, edit): (usize, &'i Edit)| {
-                    (format!("edits[{at}]."), &*edit.old_string, &*edit.new_string, edit.replace_all)
+                    (
+                        format!("edits[{at}]."),
+                        &*edit.old_string,
+                        &*edit.new_string,
+                        edit.replace_all.unwrap_or_default(),
+                    )
                 };
                 edits.iter().enumerate().map(named).collect()
             }
