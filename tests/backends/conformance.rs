@@ -453,7 +453,9 @@ fn places(rig: &mut Rig) -> (String, String) {
 
 fn written(rig: &mut Rig, path: &str, content: &str) {
     let answer = rig.write_file(path, content);
-    assert_eq!(answer["result"], format!("Wrote {} bytes to {path}", content.len()), "{answer}");
+    let said = answer["result"].as_str().unwrap_or_default();
+    // A byte order mark is told besides.
+    assert!(said.starts_with(&format!("Wrote {} bytes to {path}", content.len())), "{answer}");
 }
 
 fn working_directory(rig: &mut Rig) {
@@ -700,7 +702,7 @@ fn searches(rig: &mut Rig) {
     assert_eq!(rig.output(prepared), "");
     let result = |rig: &mut Rig, tool: &str, arguments: Value| {
         let answer = rig.result(tool, arguments);
-        answer["result"].as_str().unwrap_or_else(|| panic!("{tool}: {answer}")).to_owned()
+        answer.as_str().unwrap_or_else(|| panic!("{tool}: {answer}")).to_owned()
     };
     for (arguments, expected) in [
         (

@@ -113,7 +113,7 @@ async fn a_fault_against_the_schema_says_what_to_change() {
     ] {
         let failure = host.failure("read_file", arguments).await;
         assert_eq!((failure.kind, failure.message.as_str()), (Kind::InvalidArguments, message));
-        let signature = r#"`read_file` takes {"path": string, "offset"?: integer}"#;
+        let signature = r#"`read_file` takes {"path": string, "offset"?: integer, "encoding"?: string}"#;
         assert_eq!(failure.hint.as_deref(), Some(signature));
     }
 }

@@ -5,7 +5,18 @@ use toolcrib_tests::Program;
 use toolcrib_tests::forge::Forged;
 use toolcrib_tests::outcome::{code, install, json_of, stderr, stdout, succeeded};
 
-const BUILT_IN: [&str; 6] = ["fetch_url", "read_file", "run_shell", "time", "web_search", "write_file"];
+const BUILT_IN: [&str; 10] = [
+    "fetch_url",
+    "file_edit",
+    "file_find",
+    "file_list",
+    "file_search",
+    "read_file",
+    "run_shell",
+    "time",
+    "web_search",
+    "write_file",
+];
 
 #[test]
 fn the_table_names_every_tool_and_its_state() {
@@ -36,7 +47,7 @@ fn one_tool_is_shown_with_all_it_says_of_itself() {
     let program = Program::new();
     let page = succeeded(&program.run(&["tools", "read_file"]));
     assert!(page.starts_with("read_file, of plugin read_file (built in)\n"), "{page}");
-    assert!(page.contains("Arguments {\"path\": string, \"offset\"?: integer}\n"), "{page}");
+    assert!(page.contains("Arguments {\"path\": string, \"offset\"?: integer, \"encoding\"?: string}\n"), "{page}");
     for line in ["When to use: ", "When NOT to use: ", "Disambiguation: ", "Examples:", "  path: File to read"] {
         assert!(page.contains(line), "{line}: {page}");
     }

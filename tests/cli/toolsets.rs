@@ -239,7 +239,7 @@ fn a_server_has_the_tools_of_its_toolset() {
     };
     for answer in call("read_file", json!({})) {
         let text = answer["result"]["content"][0]["text"].as_str().unwrap_or_default();
-        assert!(text.contains("\"result\":\"told\\n\""), "{answer}");
+        assert_eq!(text, "told\n", "{answer}");
     }
     for answer in call("time", json!({})) {
         assert!(answer.to_string().contains("toolset `worker` has no tool `time`"), "{answer}");
@@ -399,7 +399,7 @@ fn a_client_chooses_a_toolset_by_the_address() {
     let read = json!({ "name": "read_file", "arguments": {} });
     for answer in both("/mcp?toolset=worker&file=there", "tools/call", read) {
         let text = answer["result"]["content"][0]["text"].as_str().unwrap_or_default();
-        assert!(text.contains("\"result\":\"told\\n\""), "{answer}");
+        assert_eq!(text, "told\n", "{answer}");
     }
     for answer in both("/mcp?toolset=channel", "tools/call", json!({ "name": "run_shell", "arguments": {} })) {
         assert!(answer.to_string().contains("toolset `channel` has no tool `run_shell`"), "{answer}");

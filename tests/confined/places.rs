@@ -217,7 +217,7 @@ fn output_that_was_kept_can_be_read() {
         let mut rig = Rig::new(via);
         let result = rig.result("seq 100000").to_string();
         let at = result.find("/state/toolcrib/output/").unwrap_or_else(|| panic!("nothing was kept: {result}"));
-        let is_outside = |letter: char| "\"'` )".contains(letter);
+        let is_outside = |letter: char| "\"'` )]".contains(letter);
         let begin = result[..at].rfind(is_outside).map_or(0, |begin| begin + 1);
         let end = result[at..].find(is_outside).map_or(result.len(), |end| at + end);
         let stored = &result[begin..end];
