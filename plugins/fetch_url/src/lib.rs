@@ -20,7 +20,7 @@ struct FetchUrl;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Input {
-    /// Absolute URL, `https` or `http`.
+    /// Absolute URL.
     url: String,
     /// `text`: HTML as lines with links, without markup. `raw` (default): the unchanged body.
     #[serde(default, rename = "as")]

@@ -31,7 +31,7 @@ pub(crate) struct Input {
     /// Most paths; default: 200.
     #[schemars(range(min = 1, max = 2000))]
     pub(crate) limit: Option<u32>,
-    /// Paths to skip, to continue a search.
+    /// Paths to skip.
     #[serde(default)]
     #[schemars(range(max = 8000))]
     pub(crate) offset: u32,

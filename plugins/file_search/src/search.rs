@@ -47,7 +47,7 @@ pub(crate) struct Input {
     /// Most matches; default: 100.
     #[schemars(range(min = 1, max = 1000))]
     pub(crate) limit: Option<u32>,
-    /// Matches to skip, to continue a search.
+    /// Matches to skip.
     #[serde(default)]
     #[schemars(range(max = 9000))]
     pub(crate) offset: u32,

@@ -55,7 +55,7 @@ impl Tool for RunShell {
     const GUIDANCE: Guidance = Guidance {
         when_to_use: "For commands without keyboard input: builds, tests, git.",
         when_not_to_use: "To press keys in a running program: use `send-keys`.",
-        disambiguation: "Set `wait` to false to leave a program running in its pane. In a pane, stdout and stderr are one stream. Of long \
+        disambiguation: "In a pane, stdout and stderr are one stream. Of long \
             output you get the first 1,500 and the last 2,500 characters.",
         examples: &[
             r#"{"command":"npm run dev","risk":"low","mutation":true,"privesc":false,"why":"try it","wait":false}"#,
