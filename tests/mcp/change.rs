@@ -40,7 +40,7 @@ fn project(home: &Home) {
         home.program.write(&format!("work/{}", path(number)), format!("{lines}{function}"));
     }
     home.program.write("work/check", "! grep -rn 'old_area' src\n");
-    home.program.write("work/.gitignore", "out/\n");
+    home.program.write("work/.ignore", "out/\n");
     home.program.write("work/out/part.py", "old_area(1, 2)\n");
 }
 
