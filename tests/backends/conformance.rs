@@ -695,10 +695,10 @@ fn directories(rig: &mut Rig) {
 }
 
 fn searches(rig: &mut Rig) {
-    let prepared = "mkdir -p find/src/deep find/out find/.hid find/.git ~/.ssh && cd find && echo '*.log' >.gitignore && echo '/in' >src/.gitignore && \
+    let prepared = "mkdir -p find/src/deep find/out find/.hid find/.git ~/.ssh && (cd find && echo '*.log' >.gitignore && echo '/in' >src/.gitignore && \
          printf 'one\nneedle 12\nthree\n' >src/a.rs && echo 'Needle' >src/deep/b.py && echo 'needle 7' >src/in && echo 'needle' >out/c.log && \
          echo 'needle' >.hid/d && printf 'needle\\000' >bin && echo 'needle x12' >'a b' && echo needle SECRET >~/.ssh/id_find && \
-         ln ~/.ssh/id_find linked && ln -s ~/.ssh/id_find soft && mkfifo fifo";
+         ln ~/.ssh/id_find linked && ln -s ~/.ssh/id_find soft && mkfifo fifo)";
     assert_eq!(rig.output(prepared), "");
     let result = |rig: &mut Rig, tool: &str, arguments: Value| {
         let answer = rig.result(tool, arguments);

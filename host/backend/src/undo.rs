@@ -76,7 +76,7 @@ pub fn put_back(path: &Path, left: [u8; 32], was: Option<&Was>) -> Result<(), No
     let now = || open_regular(&directory, name, OpenOptions::new().read(true), &shown).map_err(NotPutBack::Failed);
     let Some((mut file, found)) = now()? else { return Err(NotPutBack::Changed(None)) };
     let content = read(&mut file).map_err(fail)?;
-    if !content.as_deref().is_some_and(|content| *Sha256::digest(content) == left) {
+    if content.as_deref().is_none_or(|content| *Sha256::digest(content) != left) {
         return Err(NotPutBack::Changed(content));
     }
     let is_still = || Ok(now()?.is_some_and(|(_, again)| stamp(&again) == stamp(&found)));

@@ -82,7 +82,7 @@ fn argument(option: &'static str, help: &'static str, key: &'static str, takes: 
     let parser: ValueParser = match takes {
         Takes::Nothing => return argument.action(ArgAction::SetTrue),
         Takes::Words => ValueParser::new(move |word: &str| checked(key, word)),
-        Takes::Directories => value_parser!(PathBuf).into(),
+        Takes::Directories => value_parser!(PathBuf),
     };
     let value = option.split_once(' ').map(|(_, value)| value).expect("what takes something names it");
     argument.value_name(value).action(ArgAction::Append).value_parser(parser)
