@@ -64,6 +64,17 @@ async fn what_somebody_changed_since_stays_and_is_shown() {
     assert!(!host.work().join("a").exists());
 }
 
+/// Who may write need not be allowed to read.
+#[tokio::test]
+async fn what_may_not_be_read_is_not_shown() {
+    let host = TestHost::new().set("plugin.file_undo.files.read=[]");
+    write(&host, "a", "one\n").await;
+    std::fs::write(host.work().join("a"), "a person's\n").expect("a file");
+    let refused = host.failure("file_undo", json!({})).await;
+    assert!(refused.message.ends_with("has changed since; it was left as it is"), "{}", refused.message);
+    assert_eq!(refused.hint.as_deref(), Some("make the change yourself"));
+}
+
 /// A session undoes its own changes alone.
 #[tokio::test]
 async fn another_session_has_nothing_to_undo() {

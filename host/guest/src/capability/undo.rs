@@ -13,6 +13,9 @@ use policy::writes::changes_of;
 use std::path::Path;
 use undo::{By, Entry, Kept, NotUndone};
 
+/// Bytes of a file of which the difference is shown.
+const MOST_COMPARED: usize = 8 << 20;
+
 impl State {
     /// Keeps what a write took the place of; says so where that cannot be.
     pub(super) async fn keep_for_undo(&mut self, path: &Path, replaced: Replaced, left: [u8; 32]) {
@@ -98,7 +101,7 @@ impl State {
         let (undo, of) = (self.scope.services.undo.clone(), entry.clone());
         let before = tokio::task::spawn_blocking(move || undo.before(&of)).await;
         let before = before.map_err(|error| Failure::new(Kind::Internal, error.to_string()))?;
-        let before = before.map_err(|not| refusal(shown, not))?.unwrap_or_default();
+        let before = before.map_err(|not| refusal(shown, not, None))?.unwrap_or_default();
         let grant = self.grants()?.files()?.clone();
         let resolved = self.scope.backend.resolve(shown, &grant.roots()).await;
         let rules = grant.clone();
@@ -112,21 +115,28 @@ impl State {
         let undone = tokio::task::spawn_blocking(move || undo.undo(&entry)).await;
         self.scope.touch_state();
         let undone = undone.map_err(|error| Failure::new(Kind::Internal, error.to_string()))?;
-        Ok(undone.map_err(|not| refusal(shown, not))?)
+        let Err(not) = undone else { return Ok(()) };
+        // Who may write a file need not be allowed to read it: the difference is shown only of what the grant lets be read.
+        let now = match &not {
+            NotUndone::Changed { now: Some(_), .. } => self.whole_file(shown, MOST_COMPARED).await.ok(),
+            NotUndone::Changed { now: None, .. } | NotUndone::Gone | NotUndone::Failed(_) => None,
+        };
+        Err(refusal(shown, not, now).into())
     }
 }
 
-/// Why a file was left as it is.
-fn refusal(shown: &str, not: NotUndone) -> Failure {
+/// Why a file was left as it is; `now` is what it has, if the plugin may read it.
+fn refusal(shown: &str, not: NotUndone, now: Option<Vec<u8>>) -> Failure {
     match not {
         NotUndone::Changed { now: None, .. } => {
             Failure::failed(format!("`{shown}` is gone, or another file by now; it was left as it is"))
         }
-        NotUndone::Changed { before, now: Some(now) } => {
+        NotUndone::Changed { before, now: Some(_) } => {
+            let changed = Failure::failed(format!("`{shown}` has changed since; it was left as it is"));
+            let Some(now) = now else { return changed.hint("make the change yourself") };
             let differs = changes_of(&now, before.as_deref().unwrap_or_default());
             let differs = sanitize::visible(&differs);
-            Failure::failed(format!("`{shown}` has changed since; it was left as it is"))
-                .hint(format!("make the change yourself; to undo it would be:\n{differs}"))
+            changed.hint(format!("make the change yourself; to undo it would be:\n{differs}"))
         }
         NotUndone::Gone => Failure::failed(format!("`{shown}`, as it was before, is no longer kept")),
         NotUndone::Failed(why) => Failure::failed(format!("`{shown}` was left as it is: {why}")),
