@@ -146,8 +146,7 @@ pub(super) fn read(directory: impl AsFd, name: &OsStr, most: u64) -> io::Result<
 
 /// The digest of a file, unless it is too large or no file.
 fn digest(directory: impl AsFd, name: &OsStr) -> Option<[u8; 32]> {
-    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-    let file = File::from(openat(directory, name, flags, Mode::empty()).ok()?);
+    let file = File::from(open_to_read(directory, name)?);
     let found = file.metadata().ok()?;
     if !found.is_file() || found.len() > MOST_DIGESTED {
         return None;
@@ -208,10 +207,20 @@ pub(super) fn out<T>(
     Ok(Some(held))
 }
 
+/// Whether a file is empty, and somebody has it open to write it.
+pub(super) fn is_begun(directory: impl AsFd, name: &OsStr) -> bool {
+    look(&directory, name).is_some_and(|(found, _)| found.is_file() && found.len() == 0)
+        && open_to_read(directory, name).is_some_and(|file| is_being_written(&file))
+}
+
+fn open_to_read(directory: impl AsFd, name: &OsStr) -> Option<OwnedFd> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    openat(directory, name, flags, Mode::empty()).ok()
+}
+
 /// Waits until nobody has a file open to write it, but not for long.
 fn wait_until_closed(directory: impl AsFd, name: &OsStr) {
-    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-    let Ok(file) = openat(directory, name, flags, Mode::empty()) else { return };
+    let Some(file) = open_to_read(directory, name) else { return };
     for _ in 0..TIMES {
         if !is_being_written(&file) {
             return;

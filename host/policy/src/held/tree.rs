@@ -15,7 +15,7 @@ use super::links::Links;
 use super::rules::Rules;
 use super::saved::{self, Left};
 use super::store::Taken;
-use super::take::Content;
+use super::take::{self, Content};
 use backend::Active;
 use backend::cell::{Activity, Means, Profile};
 use base::disk::Stamp;
@@ -493,6 +493,8 @@ impl Watched {
         for path in due {
             if let Some((place, name, _)) = self.writing.remove(&path)
                 && let Some(directory) = open(&place)
+                // Nothing is obeyed of an empty file, and whoever writes it is told of: on a slow machine git takes long between the two.
+                && (is_last || !take::is_begun(&directory, &name))
             {
                 self.check(&directory, &place, &name, Event::Closed, true);
             }
