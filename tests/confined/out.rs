@@ -46,7 +46,7 @@ fn a_person_lets_one_command_out_once() {
             let again = touch(program);
             vec![again.clone(), again.clone(), again, with(command("true"), "privesc", true)]
         };
-        let terminal = at_a_terminal(via, "--set confine.ask=false", calls);
+        let terminal = at_a_terminal(via, "--set confine.ask=leaving", calls);
         let screen = flat(&terminal.asked(1));
         let outside = outside(&terminal.program);
         assert!(screen.contains("wants to run on local, confined with named hosts only"), "{via:?} {screen}");
@@ -84,7 +84,7 @@ fn a_person_lets_one_command_out_once() {
 #[test]
 fn a_plain_answer_lets_nothing_out() {
     for (answer, codes) in [("y", vec![json!(1), json!(1)]), ("s", vec![json!(1), json!(1)]), ("n", vec![json!(1)])] {
-        let terminal = at_a_terminal(Via::Process, "--set confine.ask=false", |program| vec![touch(program); 2]);
+        let terminal = at_a_terminal(Via::Process, "--set confine.ask=leaving", |program| vec![touch(program); 2]);
         assert!(flat(&terminal.asked(1)).contains(OFFER));
         terminal.press(&[answer, "Enter"]);
         let _ = terminal.ended();
@@ -112,7 +112,7 @@ fn an_approval_for_the_session_does_not_answer() {
 /// The second terminal has the same answers, as long as nothing was let out.
 #[test]
 fn a_command_is_let_out_from_a_second_terminal() {
-    let terminal = at_a_terminal(Via::Process, "--set confine.ask=false", |program| vec![touch(program); 2]);
+    let terminal = at_a_terminal(Via::Process, "--set confine.ask=leaving", |program| vec![touch(program); 2]);
     terminal.asked(1);
     in_a_second_window(&terminal, &format!("{ASKS}$toolcrib approve $id"));
     eventually("the question is asked there", || second_screen(&terminal).contains(QUESTION));
@@ -126,7 +126,7 @@ fn a_command_is_let_out_from_a_second_terminal() {
 /// Where nobody is there, and where settings or a policy say never: no word of it, and no question because of it.
 #[tokio::test(flavor = "multi_thread")]
 async fn without_a_person_or_a_setting_nothing_is_let_out() {
-    let host = || TestHost::new().answering(Answer::Unconfined).set("confine.mode=auto").set("confine.ask=false");
+    let host = || TestHost::new().answering(Answer::Unconfined).set("confine.mode=auto").set("confine.ask=leaving");
     let never = "[confine]\nunconfined = \"never\"\n";
     for (host, is_asked) in [
         (host(), true),
@@ -175,7 +175,7 @@ fn an_answer_in_advance_lets_nothing_out() {
 fn a_client_lets_one_command_out() {
     for era in ERAS {
         let home = Arc::new(program(Via::Process));
-        let mut start = home.command(&["--set", "confine.mode=auto", "--set", "confine.ask=false", "serve"]);
+        let mut start = home.command(&["--set", "confine.mode=auto", "--set", "confine.ask=leaving", "serve"]);
         let mut client = mcp::Client::start(&mut start, home.clone(), era, forms());
         client.shake_hands();
         let arguments = touch(&home);

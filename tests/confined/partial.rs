@@ -93,7 +93,7 @@ fn people_are_told_and_asked() {
     let terminal = Terminal::idle(program(Via::Process));
     let given = terminal.program.failing(Step::Landlock.failing(), &[]);
     let before: Vec<String> = [given.get_program()].into_iter().chain(given.get_args()).map(word).collect();
-    let set = "--set confine.floor=partial --set confine.ask=false";
+    let set = "--set confine.floor=partial --set confine.ask=leaving";
     terminal.run(&format!("{} {set} call run_shell '{}' >out", before.join(" "), command("touch ran")));
     let screen = terminal.shows(QUESTION).split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(screen.contains("wants to run on local, partially confined by Landlock without a network"), "{screen}");
@@ -108,7 +108,7 @@ fn people_are_told_and_asked() {
     assert!(!terminal.has("ran"));
     // Nobody is there.
     let arguments = command("touch ran").to_string();
-    for setting in ["confine.ask=false", "tools.shell_confirm=false"] {
+    for setting in ["confine.ask=leaving", "tools.shell_confirm=false"] {
         let mut unasked = terminal.program.failing(
             Step::Landlock.failing(),
             &["--set", "confine.floor=partial", "--set", setting, "call", "run_shell", &arguments],

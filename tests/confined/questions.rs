@@ -39,7 +39,7 @@ fn the_question_says_how_a_command_is_confined() {
 #[test]
 fn a_confined_command_runs_unasked_where_settings_say_so() {
     let program = program(Via::Process);
-    let unasked = ["--set", "confine.mode=auto", "--set", "confine.ask=false"];
+    let unasked = ["--set", "confine.mode=auto", "--set", "confine.ask=leaving"];
     let call = |settings: &[&str], arguments: Value| {
         let arguments = arguments.to_string();
         program.call(&[settings, &["run_shell", &arguments]].concat()).1

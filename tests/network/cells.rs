@@ -276,7 +276,7 @@ fn a_person_is_asked_about_a_host_that_is_not_named() {
             let (program, set) = world.confined(false);
             let terminal = Terminal::idle(program);
             let twice = "for i in 1 2; do curl -sS http://unnamed.org/; done";
-            let unasked = "--set confine.ask=false";
+            let unasked = "--set confine.ask=leaving";
             terminal.run(&format!("$toolcrib {} {unasked} call run_shell '{}' >out", quoted(&set), command(twice)));
             let question = terminal.shows(QUESTION);
             let question = question.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -318,7 +318,7 @@ fn a_command_with_a_secret_reaches_no_host_that_is_not_named() {
         let terminal = Terminal::idle(program);
         let text = "curl -sS http://named.org/?$GITHUB; curl -sS http://unnamed.org/";
         let settings = quoted(&[set, secret.to_vec()].concat());
-        terminal.run(&format!("$toolcrib {settings} --set confine.ask=false call run_shell '{}' >out", command(text)));
+        terminal.run(&format!("$toolcrib {settings} --set confine.ask=leaving call run_shell '{}' >out", command(text)));
         let _ = terminal.ended();
         let said = terminal.out()[0].to_string();
         assert!(said.contains("named.org") && said.contains("`unnamed.org:80` is not in `hosts`"), "{said}");
@@ -339,7 +339,7 @@ fn an_answer_ends_with_its_call() {
         let request = serde_json::json!({ "id": 1, "tool": "run_shell", "arguments": command(&text) });
         terminal.program.write("work/requests", format!("{request}\n"));
         terminal.run(&format!(
-            "(cat requests; while [ ! -e later ]; do sleep 0.1; done) | $toolcrib {} --set {} --set confine.ask=false run >out",
+            "(cat requests; while [ ! -e later ]; do sleep 0.1; done) | $toolcrib {} --set {} --set confine.ask=leaving run >out",
             quoted(&set),
             quoted(&[NAMED.to_owned()])
         ));
@@ -372,7 +372,7 @@ fn nobody_is_asked_where_a_policy_names_the_hosts() {
         let terminal = Terminal::idle(program);
         let text = "curl -sS http://unnamed.org/";
         terminal.run(&format!(
-            "$toolcrib --policy {policy} {} --set confine.ask=false call run_shell '{}' >out",
+            "$toolcrib --policy {policy} {} --set confine.ask=leaving call run_shell '{}' >out",
             quoted(&set),
             command(text)
         ));

@@ -358,13 +358,13 @@ async fn without_anybody_to_fire_it_nothing_is_saved() {
 #[tokio::test]
 async fn a_command_is_asked_about_once_and_for_what_it_is() {
     let of = |command: &str| json!({ "action": "create", "id": "x", "bin": "run_shell", "arguments": harmless(command), "interval_secs": 1, "replace": true });
-    let refusing = host().set("confine.ask=true").answering(Answer::No);
+    let refusing = host().set("confine.ask=always").answering(Answer::No);
     let running = refusing.run_jobs().await;
     assert_eq!(refusing.failure("cron", of("echo a >> fired")).await.kind, Kind::Denied);
     assert!(row(&refusing, "x").await.is_null());
     running.close().await;
     // A yes for the session is one for calls of now, and not for what stays.
-    let host = host().set("confine.ask=true").answering(Answer::YesForSession);
+    let host = host().set("confine.ask=always").answering(Answer::YesForSession);
     let running = host.run_jobs().await;
     host.shell("echo b >> fired").await;
     assert_eq!(host.asked().len(), 1);

@@ -150,7 +150,7 @@ async fn commands_of_plugins_have_variables_a_directory_and_an_input() {
 /// A person is shown program, arguments and input; secrets in any of them are refused.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_person_is_shown_what_is_started_and_its_input() {
-    let host = TestHost::new().set("confine.ask=true").answering(Answer::Yes);
+    let host = TestHost::new().set("confine.ask=always").answering(Answer::Yes);
     let arguments = json!({ "program": "cat", "args": ["-", "a b"], "stdin": "rm -rf ~\n", "why": "show it" });
     let _ = host.call("exec", arguments).await;
     let asked = host.asked();

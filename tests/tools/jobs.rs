@@ -466,7 +466,7 @@ async fn a_job_has_the_directory_and_the_environment_of_its_tool() {
 /// A person is asked about the very command when it is submitted, and not when it runs.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_person_is_asked_once_when_it_is_submitted() {
-    let asking = |answer: Answer| host().set("confine.ask=true").answering(answer);
+    let asking = |answer: Answer| host().set("confine.ask=always").answering(answer);
     let host = asking(Answer::Yes);
     let jobs = host.run_jobs().await;
     let caller = Caller::of(&host);
@@ -510,7 +510,7 @@ async fn a_person_is_asked_once_when_it_is_submitted() {
 /// What a person said is worth nothing for another command, and for a plugin or settings that are others by then.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_was_approved_is_worth_nothing_under_other_settings() {
-    let host = host().set("confine.ask=true").answering(Answer::Yes).set("jobs.pool=1");
+    let host = host().set("confine.ask=always").answering(Answer::Yes).set("jobs.pool=1");
     let jobs = host.run_jobs().await;
     let caller = Caller::of(&host);
     let first = caller.submit(json!({ "bin": "sleep", "args": [unique_seconds()] })).await;
@@ -595,7 +595,7 @@ async fn other_tools_run_as_jobs_where_settings_say_that_they_may() {
 /// A plugin of somebody else submits, and sees, jobs of the tools that it was granted; and what a person allowed others is not for it.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_plugin_of_somebody_else_has_the_jobs_of_its_tools_and_no_approvals() {
-    let clerk = || host().set("confine.ask=true").plugin("clerk");
+    let clerk = || host().set("confine.ask=always").plugin("clerk");
     let refused = clerk().failure("clerk", json!({})).await;
     assert_eq!(refused.kind, Kind::Denied);
     assert!(refused.hint.is_some_and(|hint| hint.ends_with("--job TOOL`")));

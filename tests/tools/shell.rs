@@ -115,7 +115,7 @@ async fn of_much_output_both_ends_come_and_all_of_it_is_kept() {
 /// What a person is shown is all of it, and means what runs.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_person_is_shown_the_directory_and_the_variables() {
-    let host = TestHost::new().set("confine.ask=true").answering(Answer::Yes);
+    let host = TestHost::new().set("confine.ask=always").answering(Answer::Yes);
     std::fs::create_dir(host.work().join("lib")).expect("a directory");
     let arguments = json!({
         "command": "make check", "working_dir": "lib", "env": [{ "key": "TEXT", "value": "a b" }], "why": "see the tests",

@@ -49,8 +49,8 @@ pub struct Confine {
     pub processes: u64,
     /// How much memory the commands of a cell may take together.
     pub memory: MemoryBound,
-    /// Whether a person is asked also before commands that are confined without this machine's network.
-    pub ask: bool,
+    /// Which commands in a full cell a person is asked about.
+    pub ask: Ask,
     /// Whether a person may let a command out of its cell that was refused something there.
     pub unconfined: Unconfined,
 }
@@ -107,6 +107,16 @@ pub enum Unconfined {
     Ask,
     /// Nobody may.
     Never,
+}
+
+/// Which commands a person is asked about, of those that run in a full cell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Ask {
+    /// Those that need more than the cell gives: more rights, this machine's network, a secret that can go anywhere.
+    Leaving,
+    /// Each.
+    Always,
 }
 
 /// What counts as confined.

@@ -34,7 +34,7 @@ mod vetting;
 
 pub use allowlist::Allowlist;
 pub use confine::{
-    CellNetwork, Confine, ConfineFloor, ConfineMode, HeldFiles, Keys, PROXY_PORT, Unconfined, WORKSPACE,
+    Ask, CellNetwork, Confine, ConfineFloor, ConfineMode, HeldFiles, Keys, PROXY_PORT, Unconfined, WORKSPACE,
 };
 pub use embeddings::Embeddings;
 pub use hosts::{HostList, HostPattern};

@@ -91,6 +91,8 @@ const NETWORK: Rule = Stricter(&["full", "egress", "none"]);
 const HELD: Rule = Stricter(&["none", "opens", "words", "all"]);
 /// What is on disk before a change of the store counts as made.
 const SYNC: Rule = Stricter(&["normal", "full"]);
+/// Which commands in a full cell a person is asked about.
+const ASK: Rule = Stricter(&["leaving", "always"]);
 /// Whether a person may let one out.
 const UNCONFINED: Rule = Stricter(&["ask", "never"]);
 /// What happens where a secret is found, and where something looks like one.
@@ -151,7 +153,7 @@ const SHARED: &[Row] = &[
     ("confine.debug", And, EachTime),
     ("confine.processes", Min, EachTime),
     ("confine.memory", Size, EachTime),
-    ("confine.ask", Or, EachTime),
+    ("confine.ask", ASK, EachTime),
     ("confine.unconfined", UNCONFINED, EachTime),
     ("leaks.results", LEAKS, EachTime),
     ("leaks.requests", GATE, EachTime),

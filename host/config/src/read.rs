@@ -162,7 +162,7 @@ impl Reader<'_> {
             let value = value.map_err(|error| invalid(origin(offset), format!("`{key}`: {}", error.message())))?;
             leaves.push(self.leaf(key, value, origin(offset))?);
         }
-        Ok(leaves)
+        self.implied(leaves)
     }
 
     /// Reads the variables that name a setting outside `[plugin]`.
@@ -175,7 +175,7 @@ impl Reader<'_> {
             let (key, ..) = named.ok_or_else(|| invalid(origin.clone(), unknown_variable(name)))?;
             self.leaf((*key).to_owned(), parsed(text), origin)
         };
-        ours.map(leaf).collect()
+        self.implied(ours.map(leaf).collect::<Result<_, _>>()?)
     }
 
     /// Reads the arguments of `--set`.
@@ -192,7 +192,18 @@ impl Reader<'_> {
                 None => self.leaf(key, value, Origin::Set),
             }
         };
-        arguments.iter().map(leaf).collect()
+        self.implied(arguments.iter().map(leaf).collect::<Result<_, _>>()?)
+    }
+
+    /// Adds what the settings of one source mean besides: whoever writes `shell_confirm = true`, which is the default, and nothing of `ask`,
+    /// wants to be asked about each command.
+    fn implied(&self, mut leaves: Vec<Leaf>) -> Result<Vec<Leaf>, ConfigError> {
+        let confirms = |leaf: &&Leaf| leaf.key == "tools.shell_confirm" && leaf.value.as_bool() == Some(true);
+        let says_when = leaves.iter().any(|leaf| leaf.key == "confine.ask");
+        if let Some(leaf) = leaves.iter().find(confirms).filter(|_| !says_when) {
+            leaves.push(self.leaf("confine.ask".into(), "always".into(), leaf.origin.clone())?);
+        }
+        Ok(leaves)
     }
 
     pub(super) fn leaf(&self, key: String, value: Value, origin: Origin) -> Result<Leaf, ConfigError> {

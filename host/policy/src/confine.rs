@@ -18,7 +18,7 @@ use base::dirs::Dirs;
 use base::envelope::{Failure, Kind};
 use base::paths::canonical;
 use config::{
-    self, Allowlist, CellNetwork, Config, ConfineFloor, ConfineMode, Keys, Needed, Remedies, Unconfined, WORKSPACE,
+    self, Allowlist, Ask, CellNetwork, Config, ConfineFloor, ConfineMode, Keys, Needed, Remedies, Unconfined, WORKSPACE,
 };
 use file_access::Protected;
 use futures_util::future::BoxFuture;
@@ -454,7 +454,10 @@ impl Confine {
 
     /// Whether a person is asked before commands that are fully confined by this profile.
     pub fn asks(&self, profile: &Profile) -> bool {
-        self.settings.ask || profile.network == CellNetwork::Full
+        match self.settings.ask {
+            Ask::Always => true,
+            Ask::Leaving => profile.network == CellNetwork::Full,
+        }
     }
 
     /// Whether a person may let a command out of its cell that was refused something there.

@@ -137,7 +137,7 @@ fn no_command_replaces_what_is_held_under_an_id() {
     assert_eq!(text(&rig, ".envrc"), read["text"].as_str().expect("text"));
 }
 
-const UNASKED: &str = "--set confine.mode=required --set confine.ask=false --set confine.network=none";
+const UNASKED: &str = "--set confine.mode=required --set confine.ask=leaving --set confine.network=none";
 
 fn calls(text: &str) -> String {
     format!("$toolcrib {UNASKED} call run_shell {} >>out", word(command(text).to_string()))

@@ -4,16 +4,16 @@ use super::words::listed;
 use super::{Clause, Explained};
 use crate::connections::open_to_all;
 use crate::shell::ShellGrant;
-use config::{Allowlist, CellNetwork, Confine, ConfineFloor, ConfineMode, HeldFiles, Unconfined, WORKSPACE};
+use config::{Allowlist, Ask, CellNetwork, Confine, ConfineFloor, ConfineMode, HeldFiles, Unconfined, WORKSPACE};
 use std::path::PathBuf;
 
 impl Explained<'_> {
     /// What binds all its commands.
     pub(crate) fn commands(&self, subject: &'static str, grant: &ShellGrant) -> Vec<Clause> {
-        let (verdict, detail) = if grant.confirms() {
-            ("asks", "a person is shown every command first")
-        } else {
-            ("allowed", "commands run without a question")
+        let (verdict, detail) = match (grant.confirms(), self.policy.config.confine.ask) {
+            (false, _) => ("allowed", "commands run without a question"),
+            (true, Ask::Always) => ("asks", "a person is shown every command first"),
+            (true, Ask::Leaving) => ("asks", "a person is shown every command first that does not run in a full cell"),
         };
         let patterns = self.policy.config.tools.shell_denylist.join("`, `");
         let denied =
@@ -63,8 +63,8 @@ fn cells(confine: &Confine) -> Vec<Verdict> {
     if confine.debug {
         verdicts.push(("allowed", "they look into processes of their own, as debuggers do".into(), "confine.debug"));
     }
-    if confine.network != CellNetwork::Full && !confine.ask {
-        verdicts.push(("allowed", "those that need no more rights run without a question".into(), "confine.ask"));
+    if confine.network != CellNetwork::Full && confine.ask == Ask::Leaving {
+        verdicts.push(("allowed", "those that need no more than that run without a question".into(), "confine.ask"));
     }
     verdicts.push(let_out(confine));
     verdicts
