@@ -57,6 +57,11 @@ impl Home {
         Self { program: Arc::new(Program::cold()), flags: Vec::new(), options: Vec::new(), directory: "work" }
     }
 
+    /// As users have it who set nothing.
+    pub(crate) fn with_default_settings() -> Self {
+        Self::of(Program::with_panes().asking_rarely())
+    }
+
     fn of(program: Program) -> Self {
         reuse_code(SEED.root(), &program.path("state/toolcrib"));
         Self { program: Arc::new(program), flags: Vec::new(), options: Vec::new(), directory: "work" }

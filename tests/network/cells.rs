@@ -290,6 +290,7 @@ fn a_person_is_asked_about_a_host_that_is_not_named() {
             let said = terminal.out()[0].to_string();
             assert_eq!(said.matches("unnamed.orgunnamed.org").count() == 1, reached, "{said}");
             assert_eq!(said.contains("Connection denied by user."), !reached, "{said}");
+            assert!(!said.contains("call it again"), "a no leads to no offer of more: {said}");
         }
         assert_eq!(plain.connections().len(), 2);
     });
@@ -318,7 +319,8 @@ fn a_command_with_a_secret_reaches_no_host_that_is_not_named() {
         let terminal = Terminal::idle(program);
         let text = "curl -sS http://named.org/?$GITHUB; curl -sS http://unnamed.org/";
         let settings = quoted(&[set, secret.to_vec()].concat());
-        terminal.run(&format!("$toolcrib {settings} --set confine.ask=leaving call run_shell '{}' >out", command(text)));
+        terminal
+            .run(&format!("$toolcrib {settings} --set confine.ask=leaving call run_shell '{}' >out", command(text)));
         let _ = terminal.ended();
         let said = terminal.out()[0].to_string();
         assert!(said.contains("named.org") && said.contains("`unnamed.org:80` is not in `hosts`"), "{said}");

@@ -128,6 +128,18 @@ pub struct Question {
 }
 
 impl Question {
+    /// The question that is the result of a call, in the newer era.
+    pub fn of(mut result: Value, call: u64, tool: &str, arguments: &Value) -> Self {
+        assert_eq!(result["resultType"], "input_required", "{result}");
+        let (request, place) = (result["inputRequests"]["approval"].take(), result["requestState"].take());
+        Self::new(call, tool, arguments, request, place)
+    }
+
+    fn new(call: u64, tool: &str, arguments: &Value, mut request: Value, place: Value) -> Self {
+        assert_eq!(request["method"], "elicitation/create", "{request}");
+        Self { call, tool: tool.to_owned(), arguments: arguments.clone(), form: request["params"].take(), place }
+    }
+
     /// The words above the form.
     pub fn words(&self) -> &str {
         self.form["message"].as_str().expect("a form has a message")
@@ -371,20 +383,14 @@ impl Client {
 
     /// Waits for the question of a call.
     pub fn question(&mut self, call: u64, tool: &str, arguments: &Value) -> Question {
-        let (mut request, place) = match self.era {
+        match self.era {
             Era::Legacy => {
                 let mut request = self.notification("elicitation/create");
-                let id = request["id"].take();
-                (request, id)
+                let place = request["id"].take();
+                Question::new(call, tool, arguments, request, place)
             }
-            Era::Modern => {
-                let mut result = self.result(call);
-                assert_eq!(result["resultType"], "input_required", "{result}");
-                (result["inputRequests"]["approval"].take(), result["requestState"].take())
-            }
-        };
-        assert_eq!(request["method"], "elicitation/create", "{request}");
-        Question { call, tool: tool.to_owned(), arguments: arguments.clone(), form: request["params"].take(), place }
+            Era::Modern => Question::of(self.result(call), call, tool, arguments),
+        }
     }
 
     /// Sends the answer to a question; returns the id under which the outcome comes.

@@ -25,6 +25,7 @@ pub struct Program {
     directory: Sandbox,
     pub(crate) panes: bool,
     unconfined: bool,
+    asks_rarely: bool,
 }
 
 impl Default for Program {
@@ -78,7 +79,7 @@ impl Program {
     #[must_use]
     pub fn cold_below(parent: &Path) -> Self {
         let directory = Sandbox::below(parent, &["work", "config/toolcrib", "state", "data"]);
-        let program = Self { directory, panes: false, unconfined: false };
+        let program = Self { directory, panes: false, unconfined: false, asks_rarely: false };
         if let Some(file) = program.directory.secret() {
             program.write(SETTINGS, format!("[secret.CANARY]\nfile = {file:?}\n"));
         }
@@ -127,9 +128,18 @@ impl Program {
         self
     }
 
+    /// The same, which asks as users have it who set nothing. Others ask about each command, as many tests are about questions.
+    #[must_use]
+    pub fn asking_rarely(mut self) -> Self {
+        self.asks_rarely = true;
+        self
+    }
+
     /// What its environment says of that.
-    pub(crate) fn confinement(&self) -> Option<(&'static str, &'static str)> {
-        self.unconfined.then_some(("TOOLCRIB_CONFINE_MODE", "off"))
+    pub(crate) fn confinement(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
+        let mode = self.unconfined.then_some(("TOOLCRIB_CONFINE_MODE", "off"));
+        let ask = (!self.asks_rarely).then_some(("TOOLCRIB_CONFINE_ASK", "always"));
+        mode.into_iter().chain(ask)
     }
 
     /// Commands run in panes of a managed tmux.
@@ -259,8 +269,7 @@ impl Program {
     #[must_use]
     pub fn shell_environment(&self) -> String {
         let path = |name: &str| self.path(name).display().to_string();
-        let confinement =
-            self.confinement().map(|(name, value)| format!("export {name}={value}\n")).unwrap_or_default();
+        let confinement: String = self.confinement().map(|(name, value)| format!("export {name}={value}\n")).collect();
         format!(
             "cd '{}'\nexport HOME='{}' XDG_CONFIG_HOME='{}' XDG_STATE_HOME='{}' XDG_DATA_HOME='{}' TOOLCRIB_TMUX_ENABLED={}\n\
              {confinement}unset TMUX TMUX_PANE TOOLCRIB_SESSION\ntoolcrib='{}'",

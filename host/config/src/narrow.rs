@@ -166,6 +166,7 @@ const SHARED: &[Row] = &[
     ("embedder.max_pending", Min, AtStart),
     ("approval.allow_yes", And, EachTime),
     ("approval.timeout_ms", Min, AtStart),
+    ("approval.notify", Never, AtStart),
     ("audit.required", Or, AtStart),
     ("backend.container", Never, AtStart),
     ("backend.engine", Never, AtStart),

@@ -25,7 +25,7 @@ use guest::sandbox::Sandbox;
 use kept_output::{KeptFile, OutputStore};
 use policy::Policy;
 use policy::admission::Barred;
-use policy::approval::{Approvals, InAdvance};
+use policy::approval::{Approvals, InAdvance, Notifier};
 use policy::in_force::InForce;
 use policy::lock::Code;
 use policy::scope::Scope;
@@ -111,7 +111,8 @@ impl Host {
         let embeddings = Embeddings::of(&settings.config.embeddings, dirs, &policy, &egress, &secrets)?;
         let store = Arc::new(Store::new(dirs.state.clone(), settings.config.store.clone(), embeddings));
         let jobs = Arc::new(Jobs::new(store.clone(), &settings.config, settings.below_policies()));
-        let approvals = Arc::default();
+        let notifier = Notifier::of(&settings.config.approval.notify, dirs);
+        let approvals = Arc::new(Approvals::notifying(notifier));
         let upstreams = Arc::new(Upstreams::new(dirs, &egress, &secrets));
         let services = Services {
             browsers: Programs::new(&settings.config, dirs, egress.clone()),

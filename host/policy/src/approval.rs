@@ -3,10 +3,12 @@
 //! Whether to ask is decided by the grants (`shell.rs`, `http.rs`); nothing that a guest or a model writes can answer.
 
 mod hub;
+mod notify;
 mod question;
 mod words;
 
 pub use hub::{Approvals, OpenQuestion};
+pub use notify::Notifier;
 pub use words::{Foreign, Mark};
 
 pub use question::Site;
@@ -178,6 +180,11 @@ pub enum Answer {
     Unconfined,
     /// No.
     No,
+    /// Whoever was to show the question answered by itself: nobody may have seen it. It may be answered elsewhere while it is open.
+    Unseen {
+        /// What it did, such as `the client declined the question`.
+        how: String,
+    },
     /// Nobody can be asked: why, and what to set.
     Nobody {
         /// A lowercase fragment.

@@ -50,6 +50,10 @@ impl AdmittedCommand {
         if self.cell().is_none() || refusals.is_empty() || !self.lets_out() || !scope.approver.is_read() {
             return None;
         }
+        // A no of a person's is no reason to ask for more.
+        if scope.was_refused() {
+            return None;
+        }
         scope.session.remember_refused(self.key().clone(), refusals.join("\n"));
         Some(CALL_AGAIN.into())
     }

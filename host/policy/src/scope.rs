@@ -58,6 +58,8 @@ pub struct Scope {
     guest_events: GuestEvents,
     actions: Mutex<Recorded>,
     touched_state: AtomicBool,
+    /// A person said no to something of this call.
+    refused: AtomicBool,
     kept: Mutex<Vec<String>>,
 }
 
@@ -115,6 +117,7 @@ impl Scope {
             events: parts.events,
             actions: Mutex::default(),
             touched_state: AtomicBool::new(false),
+            refused: AtomicBool::new(false),
             kept: Mutex::default(),
         }
     }
@@ -177,6 +180,15 @@ impl Scope {
     /// Emits the event that ends all others.
     pub fn emit_last(&self, event: Event) {
         self.events.emit(self.guard.event(event));
+    }
+
+    /// A person said no to something of this call.
+    pub(crate) fn note_refused(&self) {
+        self.refused.store(true, Ordering::Release);
+    }
+
+    pub(crate) fn was_refused(&self) -> bool {
+        self.refused.load(Ordering::Acquire)
     }
 
     /// Somebody looks at the events.

@@ -28,6 +28,10 @@ const LOOKS_KEPT: usize = 64;
 
 /// Commands remembered that were refused something by their cells; the oldest goes first.
 const REFUSED_KEPT: usize = 16;
+/// After so many a question is not asked again in the session.
+const NOES_BEFORE_SILENCE: u32 = 2;
+/// Questions remembered that a person said no to; beyond, all are forgotten.
+const NOES_KEPT: usize = 256;
 /// Calls whose equals are counted; beyond, all are forgotten.
 const EQUALS_KEPT: usize = 256;
 /// Names of kept output that a session may read; the oldest goes first, as it does on disk.
@@ -44,6 +48,8 @@ pub struct Session {
     /// The ends of what the last result said.
     tails: Mutex<Vec<Vec<u8>>>,
     refused: Arc<Mutex<VecDeque<(CommandKey, String)>>>,
+    /// What a person said no to, and how often.
+    noes: Arc<Mutex<HashMap<RefusalKey, u32>>>,
     opened: Option<Arc<Opened>>,
     /// The kinds of events that were answered since the turn began.
     told: Mutex<BTreeSet<String>>,
@@ -111,6 +117,21 @@ impl ApprovalKey {
     /// `sha256` is the digest of the plugin, `backend` where its actions land.
     pub(crate) fn new(sha256: &str, capability: Capability, kind: ActionKind, backend: &str) -> Self {
         Self { plugin: sha256.to_owned(), capability, kind, backend: backend.to_owned() }
+    }
+}
+
+/// What a person said no to: what an approval would cover, and the very action that a caller wanted.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub(crate) struct RefusalKey {
+    covered: ApprovalKey,
+    principal: Principal,
+    action: [u8; 32],
+}
+
+impl RefusalKey {
+    pub(crate) fn new(covered: &ApprovalKey, principal: &Principal, action: &str, details: Option<&str>) -> Self {
+        let action = Sha256::new().chain_update(action).chain_update([0]).chain_update(details.unwrap_or_default());
+        Self { covered: covered.clone(), principal: principal.clone(), action: action.finalize().into() }
     }
 }
 
@@ -290,8 +311,8 @@ impl Session {
     pub fn beside(&self) -> Self {
         let (approved, asking, outputs) = (self.approved.clone(), self.asking.clone(), self.outputs.clone());
         let (refused, opened, id) = (self.refused.clone(), self.opened.clone(), self.id.clone());
-        let slots = self.slots.clone();
-        Self { approved, asking, outputs, refused, slots, opened, id, ..Self::default() }
+        let (slots, noes) = (self.slots.clone(), self.noes.clone());
+        Self { approved, asking, outputs, refused, noes, slots, opened, id, ..Self::default() }
     }
 
     /// A fresh memory for a call that only finds out what would be done. It has this one's approvals where whoever asks is part of this
@@ -466,6 +487,20 @@ impl Session {
 
     pub fn approve(&self, key: ApprovalKey) {
         self.approved.lock().insert(key);
+    }
+
+    /// Remembers that a person said no.
+    pub(crate) fn refuse(&self, key: RefusalKey) {
+        let mut noes = self.noes.lock();
+        if noes.len() >= NOES_KEPT && !noes.contains_key(&key) {
+            noes.clear();
+        }
+        *noes.entry(key).or_default() += 1;
+    }
+
+    /// A person said no to the same so often that nobody is asked again.
+    pub(crate) fn is_refused(&self, key: &RefusalKey) -> bool {
+        self.noes.lock().get(key).is_some_and(|times| *times >= NOES_BEFORE_SILENCE)
     }
 }
 

@@ -69,9 +69,8 @@ fn git_switches_between_branches_as_outside() {
 fn what_is_written_late_is_let_through_as_what_is_written_at_once() {
     for via in BOTH {
         let mut rig = Rig::of(two_branches(via), &[]);
-        let result = rig.result(
-            "git switch -q --detach; rm .envrc; { sleep 0.6; git show other:.envrc; sleep 0.6; } >.envrc",
-        );
+        let result =
+            rig.result("git switch -q --detach; rm .envrc; { sleep 0.6; git show other:.envrc; sleep 0.6; } >.envrc");
         assert_eq!(result["exit_code"], json!(0), "{via:?}: {result}");
         let found = fs::read_to_string(rig.work(".envrc")).unwrap_or_else(|error| panic!("{via:?}: {error}: {result}"));
         assert_eq!(found, "of other\n", "{via:?}: {result}");

@@ -3,12 +3,13 @@
 //! A door asks by its [`Approver`](super::Approver), and another may answer through the hub meanwhile: an embedding program whose caller is
 //! away, a page that shows what is open. The first answer counts; the other way of asking is withdrawn.
 
-use super::{Answer, ApprovalRequest, By};
+use super::{Answer, ApprovalRequest, By, Notifier};
 use crate::scope::Scope;
 use base::principal::Principal;
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::SystemTime;
 use tokio::sync::{oneshot, watch};
@@ -22,6 +23,7 @@ pub struct Approvals {
     /// The number of questions that were ever asked.
     asked: watch::Sender<u64>,
     has_let_out: AtomicBool,
+    notifier: Option<Notifier>,
 }
 
 struct Open {
@@ -52,11 +54,17 @@ struct Asking<'a> {
 
 impl Default for Approvals {
     fn default() -> Self {
-        Self { open: Mutex::default(), asked: watch::Sender::new(0), has_let_out: AtomicBool::new(false) }
+        Self::notifying(None)
     }
 }
 
 impl Approvals {
+    /// Those of a host that tells its user of a question.
+    pub fn notifying(notifier: Option<Notifier>) -> Self {
+        let (open, asked, has_let_out) = (Mutex::default(), watch::Sender::new(0), AtomicBool::new(false));
+        Self { open, asked, has_let_out, notifier }
+    }
+
     /// The questions that are open, the oldest first.
     #[must_use]
     pub fn open(&self) -> Vec<OpenQuestion> {
@@ -90,16 +98,32 @@ impl Approvals {
         self.has_let_out.load(Ordering::Acquire)
     }
 
-    /// Asks, and says who answered. The caller bounds the wait; a dropped question is withdrawn everywhere.
-    pub(super) async fn ask(&self, scope: &Scope, request: ApprovalRequest) -> (Answer, By) {
-        let (sender, answered) = oneshot::channel();
-        let asking = self.begin(scope, request.clone(), sender);
-        let answer = tokio::select! {
-            answer = scope.approver.ask(&request) => (answer, scope.approver.name()),
-            Ok(answer) = answered => (answer, THROUGH_THE_HUB),
+    /// Asks, and says who answered. The caller bounds the wait; a dropped question is withdrawn everywhere. What nobody may have seen stays open
+    /// where the user is told of it, and `unseen` has how that came.
+    pub(super) async fn ask(&self, scope: &Scope, request: ApprovalRequest, unseen: &OnceLock<String>) -> (Answer, By) {
+        let (sender, mut answered) = oneshot::channel();
+        let _asking = self.begin(scope, request.clone(), sender);
+        let tells = async {
+            if let Some(notifier) = &self.notifier {
+                notifier.tell_later(&scope.id, &request).await;
+            }
+            std::future::pending::<()>().await;
         };
-        drop(asking);
-        answer
+        let how = tokio::select! {
+            answer = scope.approver.ask(&request) => match answer {
+                Answer::Unseen { how } => how,
+                answer => return (answer, scope.approver.name()),
+            },
+            Ok(answer) = &mut answered => return (answer, THROUGH_THE_HUB),
+            () = tells => unreachable!("it does not end"),
+        };
+        let Some(notifier) = &self.notifier else { return (Answer::Unseen { how }, scope.approver.name()) };
+        let _ = unseen.set(how);
+        notifier.tell(&scope.id, &request).await;
+        match answered.await {
+            Ok(answer) => (answer, THROUGH_THE_HUB),
+            Err(_) => std::future::pending().await,
+        }
     }
 
     fn begin(&self, scope: &Scope, request: ApprovalRequest, answer: oneshot::Sender<Answer>) -> Asking<'_> {

@@ -4,13 +4,16 @@ use super::{Answer, ApprovalRequest, Confined, Declaration, Landing};
 use crate::confine::Confinement;
 use crate::purpose::Purpose;
 use crate::scope::Scope;
-use crate::session::ApprovalKey;
+use crate::session::{ApprovalKey, RefusalKey};
 use base::envelope::{Failure, duration};
 use base::text::sanitize;
 use config::Needed;
 use futures_util::future::BoxFuture;
+use std::sync::OnceLock;
 use std::time::Duration;
 
+/// How the decision reads where a person had said no to the same before.
+const REFUSED_BEFORE: By = "the user, who refused the same before";
 /// How the decision reads where an answer covered what was to come.
 const FOR_THE_SESSION: By = "approval for the session";
 /// How often a question is asked again because its place changed while it was open.
@@ -113,11 +116,18 @@ impl Question<'_> {
         if self.is_answered_before(scope) {
             return Ok(Consent::unasked(FOR_THE_SESSION));
         }
+        let refusal = self.refusal(scope);
+        if scope.session.is_refused(&refusal) {
+            let message = "your user has refused this twice, and is not asked again in this session";
+            let failure = Failure::denied(message).hint("do without it, or tell your user what you need it for");
+            return Err((failure, REFUSED_BEFORE));
+        }
         let needs_a_person = self.is_out();
         if needs_a_person && !scope.approver.is_read() {
             return Err(self.needs_a_person(scope));
         }
         let _waiting = scope.clock.waiting();
+        let unseen = OnceLock::new();
         let asked = async {
             // One question of a session at a time: an answer to the first may cover the next. The time to answer starts only after this wait.
             let _asking = match scope.approver.asks_one_at_a_time() {
@@ -127,7 +137,7 @@ impl Question<'_> {
             if self.is_answered_before(scope) {
                 return None;
             }
-            Some(tokio::time::timeout(self.timeout, self.answer(scope)).await)
+            Some(tokio::time::timeout(self.timeout, self.answer(scope, &unseen)).await)
         };
         let answer = tokio::select! {
             answer = asked => answer,
@@ -139,8 +149,12 @@ impl Question<'_> {
             Ok(Ok(answered)) => answered,
             Ok(Err(failure)) => return Err((failure, "the place where it would land")),
             Err(_) => {
-                let message = format!("nobody answered within {}", duration(self.timeout));
-                let failure = Failure::denied(message).hint("call again when somebody can answer");
+                let within = format!("nobody answered within {}", duration(self.timeout));
+                let failure = match unseen.get() {
+                    None => Failure::denied(within).hint("call again when somebody can answer"),
+                    Some(how) => Failure::denied(format!("{how}; its user may not have seen it, and {within}"))
+                        .hint("call again when somebody can answer by `toolcrib approve` in a terminal"),
+                };
                 return Err((failure, scope.approver.name()));
             }
         };
@@ -158,7 +172,19 @@ impl Question<'_> {
                 Ok(Consent { by, seen, is_out: true })
             }
             // Or an answer that nobody was offered.
-            Answer::No | Answer::Unconfined => Err((Failure::denied(kind.refused()), by)),
+            Answer::No | Answer::Unconfined => {
+                scope.note_refused();
+                scope.session.refuse(refusal);
+                Err((Failure::denied(kind.refused()), by))
+            }
+            Answer::Unseen { how } => {
+                let hint = format!(
+                    "set `notify` under [approval]: then the question stays open for `toolcrib approve`; or set {}",
+                    kind.setting()
+                );
+                let message = format!("{how}; its user may not have seen it");
+                Err((Failure::denied(message).hint(kind.remedy(scope, hint)), by))
+            }
             Answer::Nobody { reason, hint } => {
                 let hint = kind.remedy(scope, hint);
                 Err((Failure::denied(reason).hint(hint), by))
@@ -189,22 +215,29 @@ impl Question<'_> {
         (Failure::denied(why).hint(hint), "confine.mode")
     }
 
+    /// What a no of a person's is about: this very action.
+    fn refusal(&self, scope: &Scope) -> RefusalKey {
+        RefusalKey::new(&self.key, &scope.principal, self.action, self.details)
+    }
+
     fn is_answered_before(&self, scope: &Scope) -> bool {
         !self.is_out() && self.refused.is_none() && scope.session.is_approved(&self.key)
     }
 
     /// Asks until the action would land in the place that the person was shown; returns that place.
-    async fn answer(&self, scope: &Scope) -> Result<Answered, Failure> {
+    async fn answer(&self, scope: &Scope, unseen: &OnceLock<String>) -> Result<Answered, Failure> {
         if !scope.approver.is_read() {
             let answer = scope.approver.ask(&self.request(scope, self.unread_landing())).await;
             return Ok(Answered { answer, by: scope.approver.name(), seen: None });
         }
         let mut landing = self.site.landing().await?;
         for _ in 0..TIMES {
-            let (answer, by) = scope.approvals.ask(scope, self.request(scope, landing.clone())).await;
+            let (answer, by) = scope.approvals.ask(scope, self.request(scope, landing.clone()), unseen).await;
             match answer {
                 Answer::Yes | Answer::YesForSession | Answer::Unconfined => {}
-                Answer::No | Answer::Nobody { .. } => return Ok(Answered { answer, by, seen: None }),
+                Answer::No | Answer::Unseen { .. } | Answer::Nobody { .. } => {
+                    return Ok(Answered { answer, by, seen: None });
+                }
             }
             let present = self.site.landing().await?;
             if present == landing {

@@ -154,10 +154,25 @@ impl Confine {
                 "the workspace is not writable: {why}; start in a directory of its own, or name one in `write` under [confine]"
             );
         }
+        if let Some(why) = self.never_opened(&path) {
+            return format!(
+                "the command may not write `{}`, and no setting allows it ({why}): use another path",
+                shown(&path)
+            );
+        }
         let line = "add a directory above it to `write` under [confine]";
         let entry = path.display().to_string();
         let hint = self.remedies.hint("confine.write", &Needed::Entry(&entry), line);
         format!("the command may not write `{}`: {hint}", shown(&path))
+    }
+}
+
+impl Confine {
+    /// Why no directory above a path can be one that commands write in, if none can.
+    fn never_opened(&self, path: &Path) -> Option<String> {
+        let never = |root: &Path| self.never_written(root, &self.programs);
+        let nearest = path.parent().and_then(never)?;
+        path.ancestors().skip(2).all(|root| never(root).is_some()).then_some(nearest)
     }
 }
 

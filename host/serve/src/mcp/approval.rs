@@ -18,7 +18,7 @@ use rmcp::model::{
 use rmcp::service::{PeerRequestOptions, RequestContext, RoleServer, ServiceError};
 use serde_json::{Value, json};
 use std::collections::HashMap;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 use toolcrib::policy::approval::{Answer, ApprovalRequest, Approver, Mark};
@@ -33,6 +33,8 @@ const ONCE: &str = "allow once";
 const SESSION: &str = "allow for this session";
 const UNCONFINED: &str = "allow once, unconfined";
 const DENY: &str = "deny";
+/// No person answers sooner: what comes before that, and is no yes, the client says by itself.
+const SOONEST: Duration = Duration::from_millis(300);
 /// Columns of a row, so that no client has to scroll to its end.
 const ROW_COLUMNS: usize = 76;
 
@@ -78,13 +80,14 @@ pub(super) struct Deferred {
 pub(super) struct Asked {
     pub(super) request: ApprovalRequest,
     pub(super) answer: oneshot::Sender<Answer>,
+    pub(super) since: Instant,
 }
 
 #[async_trait]
 impl Approver for Deferred {
     async fn ask(&self, request: &ApprovalRequest) -> Answer {
         let (answer, answered) = oneshot::channel();
-        let asked = Asked { request: request.clone(), answer };
+        let asked = Asked { request: request.clone(), answer, since: Instant::now() };
         // Whoever would answer has gone if either fails.
         let _ = self.asking.send(asked).await;
         answered.await.unwrap_or_else(|_| Answer::Nobody {
@@ -106,7 +109,7 @@ impl Asked {
     /// Asks a client of the older eras, from within its request: over HTTP the question then goes where the request's answer goes. The
     /// client is notified when it is withdrawn; over HTTP on the stream that it has opened by GET, if any.
     pub(super) async fn elicit(self, context: &RequestContext<RoleServer>) {
-        let Self { request, mut answer } = self;
+        let Self { request, mut answer, since } = self;
         let question = ServerRequest::ElicitRequest(ElicitRequest::new(form(&request)));
         let sent = context.peer.send_cancellable_request(question, PeerRequestOptions::no_options()).await;
         let answered = match sent {
@@ -125,7 +128,7 @@ impl Asked {
             return answer.closed().await;
         }
         let says = match answered {
-            Ok(ClientResult::ElicitResult(result)) => answer_of(&result),
+            Ok(ClientResult::ElicitResult(result)) => answer_of(&result, since.elapsed()),
             Ok(_) => Answer::No,
             // A client that has left ends its calls, which is not for an answer to do.
             Err(ServiceError::TransportClosed) => return answer.closed().await,
@@ -149,6 +152,7 @@ pub(super) struct Pending {
 pub(super) struct Waiting {
     pub(super) running: Running,
     pub(super) answer: oneshot::Sender<Answer>,
+    pub(super) since: Instant,
 }
 
 impl Pending {
@@ -162,15 +166,15 @@ impl Pending {
 
     /// Lets a call wait for the answer; `binding` says whose it is and what it does. Gives the call back when too many wait.
     pub(super) fn park(&self, running: Running, asked: Asked, binding: &[u8]) -> Result<InputRequiredResult, Waiting> {
-        let Asked { request, answer } = asked;
+        let Asked { request, answer, since } = asked;
         let word = random_id();
         let mut waiting = self.waiting.lock();
         // Those whose time is up have come to their end by themselves.
         waiting.retain(|_, waiting| !waiting.running.has_ended());
         if waiting.len() >= MAX_WAITING {
-            return Err(Waiting { running, answer });
+            return Err(Waiting { running, answer, since });
         }
-        waiting.insert(word.clone(), Waiting { running, answer });
+        waiting.insert(word.clone(), Waiting { running, answer, since });
         let options = SealOptions::new().associated_data(binding).ttl(self.lifetime);
         let state = self.codec.seal_with(word.as_bytes(), &options);
         let question = InputRequest::Elicitation(ElicitRequest::new(form(&request)));
@@ -185,21 +189,27 @@ impl Pending {
     }
 }
 
-/// The person's answer among those that came with a request; without one, no.
-pub(super) fn answer_among(responses: Option<&InputResponses>) -> Answer {
+/// The person's answer among those that came with a request, so long after the question; without one, no.
+pub(super) fn answer_among(responses: Option<&InputResponses>, after: Duration) -> Answer {
     let result = responses.and_then(|responses| responses.get(QUESTION)).cloned();
     let result = result.and_then(|result| serde_json::from_value::<ElicitResult>(result).ok());
-    result.map_or(Answer::No, |result| answer_of(&result))
+    result.map_or(Answer::No, |result| answer_of(&result, after))
 }
 
-/// Only a plain yes is one.
-fn answer_of(result: &ElicitResult) -> Answer {
-    let decision = result.content.as_ref().and_then(|content| content.get(FIELD)).and_then(Value::as_str);
-    match (&result.action, decision) {
+/// Only a plain yes is one. Clients that declare forms and show none decline at once, or accept without an answer: that is no person's no.
+fn answer_of(result: &ElicitResult, after: Duration) -> Answer {
+    let decision = result.content.as_ref().and_then(|content| content.get(FIELD));
+    let unseen = |how: &str| Answer::Unseen { how: format!("the client {how}") };
+    match (&result.action, decision.and_then(Value::as_str)) {
         (ElicitationAction::Accept, Some(ONCE)) => Answer::Yes,
         (ElicitationAction::Accept, Some(SESSION)) => Answer::YesForSession,
         // Where it was not offered it is not a yes: the host knows.
         (ElicitationAction::Accept, Some(UNCONFINED)) => Answer::Unconfined,
+        (ElicitationAction::Accept, _) if decision.is_none() => {
+            unseen("accepted the question without an answer in its form")
+        }
+        (ElicitationAction::Decline, _) if after < SOONEST => unseen("declined the question at once"),
+        (ElicitationAction::Cancel, _) if after < SOONEST => unseen("cancelled the question at once"),
         _ => Answer::No,
     }
 }

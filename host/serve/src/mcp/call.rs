@@ -197,14 +197,14 @@ impl Inner {
         binding: &impl Fn() -> Vec<u8>,
     ) -> Result<Option<Running>, ErrorData> {
         let Some(state) = &params.request_state else { return Ok(None) };
-        let Some(Waiting { running, answer }) = self.pending.take(state, &binding()) else {
+        let Some(Waiting { running, answer, since }) = self.pending.take(state, &binding()) else {
             return Err(ErrorData::invalid_params(
                 "no call waits for this requestState: it was used already, is too old, or was made for another call",
                 Some(json!({ "hint": "send the call again without it" })),
             ));
         };
         // This fails if the call has given up waiting, which it reports itself.
-        let _ = answer.send(answer_among(params.input_responses.as_ref()));
+        let _ = answer.send(answer_among(params.input_responses.as_ref(), since.elapsed()));
         Ok(Some(running))
     }
 
@@ -257,7 +257,7 @@ impl Inner {
             running.go_on();
             match self.pending.park(running, asked, &binding()) {
                 Ok(input_required) => break Outcome::InputRequired(input_required),
-                Err(Waiting { running: again, answer }) => {
+                Err(Waiting { running: again, answer, .. }) => {
                     running = again;
                     let _ = answer.send(Answer::Nobody {
                         reason: "too many calls wait for a person".into(),
