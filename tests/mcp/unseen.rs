@@ -67,7 +67,7 @@ fn what_a_client_answers_by_itself_is_not_told_as_its_users_no() {
         let mut client = home.serve(era);
         for (number, (says, how)) in unseen().into_iter().enumerate() {
             let question = client.asked("run_shell", &command(&format!("touch mark # {number}")));
-            let said = failure(&client.outcome(&question, says.clone()));
+            let said = failure(&client.outcome(&question, says.clone())).to_owned();
             let expected = format!("Tool error: {how}; its user may not have seen it");
             assert!(said.starts_with(&expected), "{era:?} {says}: {said}");
             for hint in ["`notify` under [approval]", "`toolcrib approve`", "`shell_confirm = false`"] {
@@ -124,7 +124,7 @@ fn what_nobody_saw_is_told_when_its_time_is_over() {
         let home = notified().set("approval.timeout_ms=1000");
         let mut client = home.serve(era);
         let question = client.asked("run_shell", &command("touch mark"));
-        let said = failure(&client.outcome(&question, json!({ "action": "decline" })));
+        let said = failure(&client.outcome(&question, json!({ "action": "decline" }))).to_owned();
         let expected = "Tool error: the client declined the question at once; its user may not have seen it, and nobody answered within 1s";
         assert!(said.starts_with(expected), "{era:?}: {said}");
         assert!(!ran(&home.program));
@@ -156,7 +156,7 @@ fn a_no_that_repeats_is_not_asked_again() {
         }
         let mut arguments = command("touch mark");
         arguments["why"] = "third".into();
-        let said = failure(&client.call("run_shell", arguments));
+        let said = failure(&client.call("run_shell", arguments)).to_owned();
         assert!(said.starts_with("Tool error: your user has refused this twice"), "{era:?}: {said}");
         // Another command is another question.
         let question = client.asked("run_shell", &command("touch other"));
