@@ -136,8 +136,26 @@ fn a_question_that_is_declined_lets_nothing_run() {
     let Some(sdks) = installed() else { skip!("the SDKs of MCP are not installed") };
     for sdk in ALL {
         for (place, answer) in places().into_iter().zip(["decline", "deny"]) {
-            let told = sdk.run(&sdks, marking(&place, answer));
+            let mut scenario = marking(&place, answer);
+            scenario["delay_ms"] = 350.into();
+            let told = sdk.run(&sdks, scenario);
             assert_eq!(failure(&told["result"]), DENIED, "{sdk:?}: {told}");
+            assert!(!has_run(&place));
+        }
+    }
+}
+
+/// What a client answers by itself is no person's no.
+#[test]
+fn a_question_that_the_client_answers_by_itself_lets_nothing_run_and_says_so() {
+    let Some(sdks) = installed() else { skip!("the SDKs of MCP are not installed") };
+    for sdk in ALL {
+        for (answer, how) in [("decline", "declined"), ("cancel", "cancelled"), ("nothing", "accepted")] {
+            let [place, _] = places();
+            let told = sdk.run(&sdks, marking(&place, answer));
+            let said = failure(&told["result"]).to_owned();
+            assert!(said.starts_with(&format!("Tool error: the client {how} the question")), "{sdk:?}: {told}");
+            assert!(said.contains("its user may not have seen it"), "{sdk:?}: {told}");
             assert!(!has_run(&place));
         }
     }

@@ -2,7 +2,8 @@
 //
 //   server     { url, token } for HTTP, or { command, arguments, directory, environment } for standard input and output
 //   tool, arguments
-//   answer     what the person says to a question: "allow once", "deny", "decline"; absent: nobody answers
+//   answer     what the person says to a question: "allow once", "deny", "decline", "cancel", "nothing"; absent: nobody answers
+//   delay_ms   how long that takes
 //   timeout_ms the client's own patience for the call
 //   linger     after the call, stay until the client has asked for the stream that it lost, and has had its answer twice or was
 //              told that nothing more comes
@@ -15,7 +16,7 @@ import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/
 import { CallToolResultSchema, ElicitRequestSchema } from "@modelcontextprotocol/sdk/types.js";
 
 const METHOD_NOT_ALLOWED = 405;
-const { server, tool, arguments: given, answer, timeout_ms, linger } = JSON.parse(process.argv[2]);
+const { server, tool, arguments: given, answer, delay_ms, timeout_ms, linger } = JSON.parse(process.argv[2]);
 const questions = [], progress = [], resumed = [];
 let settle;
 const settled = new Promise((resolve) => (settle = resolve));
@@ -45,7 +46,9 @@ const client = new Client({ name: "typescript", version: "1" }, { capabilities: 
 client.setRequestHandler(ElicitRequestSchema, async ({ params }) => {
     questions.push(params.message);
     if (answer === undefined) return await new Promise(() => {});
-    if (answer === "decline") return { action: "decline" };
+    await new Promise((resolve) => setTimeout(resolve, delay_ms ?? 0));
+    if (["decline", "cancel"].includes(answer)) return { action: answer };
+    if (answer === "nothing") return { action: "accept", content: {} };
     return { action: "accept", content: { decision: answer } };
 });
 await client.connect(transport);

@@ -33,8 +33,11 @@ async def main(scenario):
         answer = scenario.get("answer")
         if answer is None:
             await asyncio.Event().wait()
-        if answer == "decline":
-            return types.ElicitResult(action="decline")
+        await asyncio.sleep(scenario.get("delay_ms", 0) / 1000)
+        if answer in ("decline", "cancel"):
+            return types.ElicitResult(action=answer)
+        if answer == "nothing":
+            return types.ElicitResult(action="accept", content={})
         return types.ElicitResult(action="accept", content={"decision": answer})
 
     async def tell(done, total, message):
