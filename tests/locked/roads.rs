@@ -102,7 +102,7 @@ fn a_file_that_is_swapped_after_it_was_admitted_is_judged_anew() {
 }
 
 /// Options of the command line, with a value for each that takes one: whoever adds an option says here that it opens nothing.
-const OPTIONS: [(&str, Option<&str>); 65] = [
+const OPTIONS: [(&str, Option<&str>); 66] = [
     ("--config", Some("user.toml")),
     ("--policy", Some("open.toml")),
     ("--plugins", Some("plugins")),
@@ -167,6 +167,7 @@ const OPTIONS: [(&str, Option<&str>); 65] = [
     ("--file", Some("mcp.json")),
     ("--installed", Some("plugins")),
     ("--rewrite", None),
+    ("--directory", Some("plugins")),
     ("--header", Some("x-team=ours")),
 ];
 

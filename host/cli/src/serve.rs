@@ -1,7 +1,7 @@
 //! `toolcrib serve`: tools for any agent that speaks the Model Context Protocol, over standard input and output or over HTTP.
 
 use super::call::cancel_on_signal;
-use super::setup::{Setup, constant, usage, working_directory};
+use super::setup::{Setup, cannot, constant, no_workspace, usage, working_directory};
 use super::{Global, INTERRUPTED, calls, choice, jobs, notice};
 use ::config::TOKEN_VARIABLE;
 use serde_json::Value;
@@ -36,6 +36,9 @@ environment as TOOLCRIB_TOKEN, or made once and kept in a file whose path is pri
 Actions that need an approval are asked of the person at the client (elicitation); --yes answers in advance."
 )]
 pub(super) struct Arguments {
+    /// The project to work in; default: the directory that this is started in
+    #[arg(long, value_name = "DIR")]
+    directory: Option<PathBuf>,
     /// Serve HTTP at this address, or at this port of loopback, instead of standard input and output
     #[arg(long, value_name = "ADDR", num_args = 0..=1, default_missing_value = DEFAULT_ADDRESS, value_parser = address)]
     http: Option<SocketAddr>,
@@ -75,8 +78,19 @@ fn address(text: &str) -> Result<SocketAddr, String> {
     port.or_else(|_| text.parse()).map_err(|_| "give a port, or an address with a port, such as 127.0.0.1:8722".into())
 }
 
-pub(super) async fn run(global: &Global, arguments: Arguments, token: Option<OsString>) -> Result<ExitCode, Failure> {
+pub(super) async fn run(
+    global: &Global,
+    mut arguments: Arguments,
+    token: Option<OsString>,
+) -> Result<ExitCode, Failure> {
+    let global = &global.with_whole_paths()?;
+    enter(&mut arguments)?;
     let mut setup = Setup::serving(global).await?;
+    // Elsewhere there is no workspace of this machine.
+    let why = no_workspace(&working_directory()?, &setup.dirs.home);
+    if let Some(why) = why.filter(|_| setup.context.backend.is_this_machine()) {
+        notice(&format!("{why}: start this program in a project, or name one with `--directory DIR`"));
+    }
     setup.open(arguments.toolset.as_deref(), &arguments.bind)?;
     let embedder = arguments.embedder.clone().map(|place| embedder(place, &setup)).transpose()?;
     if let Some(embedder) = &embedder {
@@ -97,6 +111,16 @@ pub(super) async fn run(global: &Global, arguments: Arguments, token: Option<OsS
         None => stdio::serve(door.clone(), stop).await.map(|()| ExitCode::SUCCESS),
     };
     close(&setup, &door, jobs_running, served).await
+}
+
+/// Goes to the directory that is named. Other paths mean what they meant before.
+fn enter(arguments: &mut Arguments) -> Result<(), Failure> {
+    let Some(directory) = &arguments.directory else { return Ok(()) };
+    if let Some(file) = &mut arguments.token_file {
+        *file = std::path::absolute(&*file).map_err(|error| cannot(file, &error))?;
+    }
+    std::env::set_current_dir(directory)
+        .map_err(|error| cannot(directory, &error).hint("give `--directory` the directory of a project"))
 }
 
 /// Ends all that still runs when clients were served. The exit code says whether a signal has ended that.

@@ -460,6 +460,15 @@ pub(super) fn working_directory() -> Result<PathBuf, Failure> {
         .map_err(|error| Failure::new(Kind::Unavailable, format!("the working directory is gone: {error}")))
 }
 
+/// Why a directory is not a workspace, if it is not.
+pub(super) fn no_workspace(directory: &Path, home: &Path) -> Option<String> {
+    let directory = canonical(directory);
+    if directory.parent().is_none() {
+        return Some("`/` is not a workspace".to_owned());
+    }
+    (directory == canonical(home)).then(|| format!("`{}` is your home, which is not a workspace", directory.display()))
+}
+
 /// What could not be done with a file, and why.
 pub(super) fn cannot(path: &Path, error: &dyn std::fmt::Display) -> Failure {
     Failure::new(Kind::Unavailable, format!("`{}`: {error}", path.display()))
