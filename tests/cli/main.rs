@@ -5,6 +5,7 @@ mod authors;
 mod call;
 mod calls;
 mod cases;
+mod clients;
 mod completions;
 mod config;
 mod crates;

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use toolcrib_tests::Program;
 use toolcrib_tests::outcome::{code, json_of, stderr, stdout, succeeded};
 
-const SUBCOMMANDS: [&[&str]; 88] = [
+const SUBCOMMANDS: [&[&str]; 89] = [
     &[],
     &["tools"],
     &["call"],
@@ -83,6 +83,7 @@ const SUBCOMMANDS: [&[&str]; 88] = [
     &["store", "export"],
     &["store", "import"],
     &["store", "list"],
+    &["setup"],
     &["toolset"],
     &["toolset", "import"],
     &["upstream"],

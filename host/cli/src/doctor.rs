@@ -1,10 +1,12 @@
 //! `toolcrib doctor`: what this installation has, what it lacks, and what that costs.
 
 use super::Global;
+use super::clients::command::is_cursor_in_config;
+use super::clients::{Places, Remaining, codex, remaining};
 use super::report::{Report, Verdict};
 use super::screen::print_json;
 use super::sections::strays;
-use super::setup::Setup;
+use super::setup::{Setup, working_directory};
 use super::upstream::problem;
 use backend::cell::can_bound_memory;
 use backend::finish;
@@ -55,6 +57,7 @@ async fn check(report: &mut Report, setup: &Setup, global: &Global) {
     browser(report, setup).await;
     mail(report, setup).await;
     servers(report, setup);
+    clients(report, setup);
     let approver = if global.yes {
         "--yes answers"
     } else if terminal() {
@@ -271,6 +274,28 @@ fn servers(report: &mut Report, setup: &Setup) {
     }
     if !servers.is_empty() {
         report.line(Verdict::Good, "servers", format!("{usable} of {} that others wrote can be used", servers.len()));
+    }
+}
+
+/// The clients that have an entry of this program, and which of their own tools go past it. Nothing is said if there are none.
+fn clients(report: &mut Report, setup: &Setup) {
+    let Ok(here) = working_directory() else { return };
+    let config = setup.dirs.config.parent().unwrap_or(&setup.dirs.config);
+    let codex = codex(&setup.sources.environment, &setup.dirs.home);
+    let places = Places { home: &setup.dirs.home, config, codex: &codex, here: &here };
+    for Remaining { client, own, stays, line } in remaining(&places, is_cursor_in_config(setup)) {
+        let name = client.name();
+        let stays = stays.map(|stays| format!("stays on: {stays}"));
+        let (verdict, found) = match (own.is_empty(), stays) {
+            (true, None) => (Verdict::Good, format!("{name}: its own tools are off")),
+            (true, Some(stays)) => (Verdict::Note, format!("{name}: {stays}")),
+            (false, stays) => {
+                let own =
+                    format!("{name}: its own tools go past Toolcrib ({}): `{line}` switches them off", own.join(", "));
+                (Verdict::Note, [Some(own), stays].into_iter().flatten().collect::<Vec<_>>().join("; "))
+            }
+        };
+        report.line(verdict, "client", found);
     }
 }
 

@@ -6,6 +6,7 @@ mod audit;
 mod call;
 mod calls;
 mod choice;
+mod clients;
 mod completions;
 mod config;
 mod doctor;
@@ -94,6 +95,8 @@ enum Command {
     Run(Below<run::Arguments>),
     /// Serve the tools to an agent that speaks MCP, over stdin and stdout or over HTTP
     Serve(Below<serve::Arguments>),
+    /// Have a client use these tools in place of its own shell, edit and web tools
+    Setup(Below<clients::command::Arguments>),
     /// Run the jobs that agents have submitted
     Worker(Below<jobs::Worker>),
     /// List, show, cancel or adopt jobs, and print what they printed
@@ -254,6 +257,7 @@ async fn dispatch(cli: Cli, secrets: process::Secrets) -> Result<ExitCode, Failu
         Command::Call(Below(arguments)) => call::run(global, arguments).await,
         Command::Run(Below(arguments)) => run::run(global, &arguments).await,
         Command::Serve(Below(arguments)) => serve::run(global, arguments, secrets.token).await,
+        Command::Setup(Below(arguments)) => clients::command::run(global, &arguments).await,
         Command::Worker(Below(jobs::Worker {})) => jobs::work(global).await,
         Command::Jobs(Below(arguments)) => jobs::run(global, arguments.below).await,
         Command::Schedules(Below(arguments)) => schedules::run(global, arguments.below).await,

@@ -1,7 +1,7 @@
 //! `toolcrib upstream import`: the servers that a person has in other clients, as sections. The files of these clients are read, and nothing that
 //! they name is run before a person has said so.
 //!
-//! `clients.rs` says where the files are, `read.rs` and `fields.rs` read them, `sections.rs` and `draft.rs` make sections of what they say, with the
+//! The command line's `clients.rs` says where the files are, and the one here how they list servers; `read.rs` and `fields.rs` read them, `sections.rs` and `draft.rs` make sections of what they say, with the
 //! values of `values.rs`; `shown.rs` shows that, `rewrite.rs` leaves one entry in their place.
 
 mod clients;
@@ -15,6 +15,7 @@ mod sections;
 mod shown;
 mod values;
 
+use super::super::clients::{Places, codex};
 use super::super::plugin::record;
 use super::super::screen::is_terminal;
 use super::super::secret;
@@ -25,7 +26,7 @@ use super::super::{Global, print, print_json, report};
 use super::{add, asked};
 use ::config::{HostPattern, SecretSection};
 use base::text::sanitize;
-use clients::{Client, Places};
+use clients::Client;
 use read::Entry;
 use rewrite::Taken;
 use sections::{Found, Outcome, Planned, World};
@@ -120,10 +121,10 @@ pub(super) async fn import(global: &Global, setup: Setup, arguments: &Import) ->
 /// The files of clients that are this user's own: all others came with a directory, as those of a cloned repository do.
 fn own_files(setup: &Setup, here: &Path) -> BTreeSet<PathBuf> {
     let config = setup.dirs.config.parent().unwrap_or(&setup.dirs.config);
-    let codex = clients::codex(&setup.sources.environment, &setup.dirs.home);
+    let of_codex = codex(&setup.sources.environment, &setup.dirs.home);
     let nowhere = Path::new("");
-    let places = Places { home: &setup.dirs.home, config, codex: &codex, here: nowhere };
-    let files = Client::ALL.iter().flat_map(|client| client.files(&places));
+    let places = Places { home: &setup.dirs.home, config, codex: &of_codex, here: nowhere };
+    let files = Client::IMPORTED.iter().flat_map(|client| client.files(&places));
     // A variable may point into the directory that was cloned.
     let real = |path: &Path| std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let (here, home) = (real(here), real(&setup.dirs.home));
@@ -136,9 +137,9 @@ fn own_files(setup: &Setup, here: &Path) -> BTreeSet<PathBuf> {
 fn entries(setup: &Setup, arguments: &Import) -> Result<(Vec<Entry>, Vec<Failure>), Failure> {
     let here = working_directory()?;
     let config = setup.dirs.config.parent().unwrap_or(&setup.dirs.config);
-    let codex = clients::codex(&setup.sources.environment, &setup.dirs.home);
-    let places = Places { home: &setup.dirs.home, config, codex: &codex, here: &here };
-    let clients = if arguments.from.is_empty() { &Client::ALL[..] } else { &arguments.from };
+    let of_codex = codex(&setup.sources.environment, &setup.dirs.home);
+    let places = Places { home: &setup.dirs.home, config, codex: &of_codex, here: &here };
+    let clients = if arguments.from.is_empty() { &Client::IMPORTED[..] } else { &arguments.from };
     let files: Vec<(Client, PathBuf)> = match (&arguments.file, clients) {
         (None, clients) => {
             clients.iter().flat_map(|client| client.files(&places).into_iter().map(|file| (*client, file))).collect()

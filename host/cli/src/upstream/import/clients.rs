@@ -1,51 +1,9 @@
-//! The clients whose settings are read: where their files are, under which keys servers stand in them, and which variables each puts in.
+//! How the clients' files list servers: under which keys, and which variables each puts in.
 
+use super::super::super::clients::{PROJECT, Places};
 use std::path::{Path, PathBuf};
 
-/// A client of servers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub(super) enum Client {
-    /// Claude Code
-    ClaudeCode,
-    /// Claude Desktop
-    ClaudeDesktop,
-    /// Codex
-    Codex,
-    /// VS Code and Copilot
-    Vscode,
-    /// Cursor
-    Cursor,
-    /// Windsurf
-    Windsurf,
-    /// Gemini CLI
-    Gemini,
-}
-
-/// Where the path of a file begins.
-#[derive(Clone, Copy)]
-enum Base {
-    Home,
-    /// The directory of the user's settings by the XDG rules.
-    Config,
-    /// The directory of Codex.
-    Codex,
-    /// The working directory: a project's files.
-    Here,
-}
-
-/// The directories that files are looked for in.
-pub(super) struct Places<'p> {
-    pub(super) home: &'p Path,
-    pub(super) config: &'p Path,
-    pub(super) codex: &'p Path,
-    pub(super) here: &'p Path,
-}
-
-/// The directory of Codex, which a variable can name.
-pub(super) fn codex(environment: &[(String, String)], home: &Path) -> PathBuf {
-    let set = environment.iter().find(|(name, value)| name == "CODEX_HOME" && !value.is_empty());
-    set.map_or_else(|| home.join(".codex"), |(_, directory)| PathBuf::from(directory))
-}
+pub(super) use super::super::super::clients::Client;
 
 /// Which variables a client puts into texts.
 #[derive(Clone, Copy)]
@@ -76,57 +34,10 @@ pub(super) enum Piece<'t> {
 }
 
 const SERVERS: &[&str] = &["mcpServers"];
-/// Where Claude Code has the servers of a project.
-const PROJECT: &str = ".mcp.json";
 /// The servers in that file that it does not start.
 const REFUSED: &str = "disabledMcpjsonServers";
 
 impl Client {
-    pub(super) const ALL: [Self; 7] =
-        [Self::ClaudeCode, Self::ClaudeDesktop, Self::Codex, Self::Vscode, Self::Cursor, Self::Windsurf, Self::Gemini];
-
-    /// As people call it.
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::ClaudeCode => "Claude Code",
-            Self::ClaudeDesktop => "Claude Desktop",
-            Self::Codex => "Codex",
-            Self::Vscode => "VS Code",
-            Self::Cursor => "Cursor",
-            Self::Windsurf => "Windsurf",
-            Self::Gemini => "Gemini CLI",
-        }
-    }
-
-    /// Its files, whether they are there or not. Those of the project come first, as clients prefer them.
-    pub(super) fn files(self, places: &Places) -> Vec<PathBuf> {
-        let whole = |(base, path): &(Base, &str)| match base {
-            Base::Home => places.home.join(path),
-            Base::Config => places.config.join(path),
-            // A relative one is below the working directory.
-            Base::Codex => places.here.join(places.codex).join(path),
-            Base::Here => places.here.join(path),
-        };
-        self.paths().iter().map(whole).collect()
-    }
-
-    fn paths(self) -> &'static [(Base, &'static str)] {
-        match self {
-            Self::ClaudeCode => &[(Base::Here, PROJECT), (Base::Home, ".claude.json")],
-            Self::ClaudeDesktop => &[(Base::Config, "Claude/claude_desktop_config.json")],
-            Self::Codex => &[(Base::Here, ".codex/config.toml"), (Base::Codex, "config.toml")],
-            Self::Vscode => &[
-                (Base::Here, ".vscode/mcp.json"),
-                (Base::Config, "Code/User/mcp.json"),
-                (Base::Here, PROJECT),
-                (Base::Home, ".copilot/mcp-config.json"),
-            ],
-            Self::Cursor => &[(Base::Here, ".cursor/mcp.json"), (Base::Home, ".cursor/mcp.json")],
-            Self::Windsurf => &[(Base::Home, ".codeium/windsurf/mcp_config.json")],
-            Self::Gemini => &[(Base::Here, ".gemini/settings.json"), (Base::Home, ".gemini/settings.json")],
-        }
-    }
-
     /// Files in which a user switches off servers of this one, each with the keys that lead to their names.
     pub(super) fn refusals(self, file: &Path, places: &Places) -> Vec<(PathBuf, Vec<String>)> {
         let Places { home, here, .. } = places;
@@ -146,6 +57,8 @@ impl Client {
             Self::Codex => &["mcp_servers"],
             Self::Vscode => &["servers", "mcpServers"][..],
             Self::ClaudeCode | Self::ClaudeDesktop | Self::Cursor | Self::Windsurf | Self::Gemini => SERVERS,
+            // These have entries of another kind, which are not imported.
+            Self::Opencode | Self::Goose | Self::Zed => &[],
         };
         let mut tables: Vec<Vec<String>> = keys.iter().map(|key| vec![(*key).to_owned()]).collect();
         if let (Self::ClaudeCode, Some(here)) = (self, here.to_str()) {
@@ -158,7 +71,15 @@ impl Client {
     pub(super) fn entry_type(self) -> Option<&'static str> {
         match self {
             Self::Vscode => Some("stdio"),
-            Self::ClaudeCode | Self::ClaudeDesktop | Self::Codex | Self::Cursor | Self::Windsurf | Self::Gemini => None,
+            Self::ClaudeCode
+            | Self::ClaudeDesktop
+            | Self::Codex
+            | Self::Cursor
+            | Self::Windsurf
+            | Self::Gemini
+            | Self::Opencode
+            | Self::Goose
+            | Self::Zed => None,
         }
     }
 
@@ -166,7 +87,7 @@ impl Client {
     pub(super) fn pieces(self, text: &str, is_variable: bool) -> Vec<Piece<'_>> {
         let expansion = match self {
             Self::ClaudeCode => Expansion::Braces,
-            Self::ClaudeDesktop | Self::Codex => Expansion::Nothing,
+            Self::ClaudeDesktop | Self::Codex | Self::Opencode | Self::Goose | Self::Zed => Expansion::Nothing,
             Self::Vscode | Self::Cursor | Self::Windsurf => Expansion::Words,
             Self::Gemini if is_variable => Expansion::Shell,
             Self::Gemini => Expansion::Nothing,

@@ -1,9 +1,9 @@
 //! Commands that fetch a package and run it: which package they mean, and where it is if it is installed. A server is started without a network
 //! to fetch itself with, and is the same program each time.
 
+use super::super::super::clients::file::text;
 use super::super::super::setup::usage;
 use super::super::add;
-use super::read::text;
 use serde_json::Value;
 use std::path::{Component, Path, PathBuf};
 use toolcrib::envelope::Failure;

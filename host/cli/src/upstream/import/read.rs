@@ -1,33 +1,12 @@
-//! Reads the files of other clients: bounded, without running what they name, and each on its own, so that a broken one keeps no other from being
-//! read.
+//! The servers that files of other clients list. Nothing that they name is run, and a broken file keeps no other from being read.
 
+use super::super::super::clients::file::{parsed, text};
 use super::super::super::setup::usage;
 use super::clients::Client;
-use jsonc_parser::errors::{ParseError, ParseErrorKind};
-use jsonc_parser::{ParseOptions, parse_to_serde_value};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 use toolcrib::envelope::Failure;
-
-/// Bytes of a file.
-const MOST_BYTES: u64 = 4 << 20;
-
-/// JSON with comments and commas before closing brackets, as editors take it.
-pub(super) const JSONC: ParseOptions = ParseOptions {
-    allow_comments: true,
-    allow_trailing_commas: true,
-    allow_loose_object_property_names: false,
-    allow_missing_commas: false,
-    allow_single_quoted_strings: false,
-    allow_hexadecimal_numbers: false,
-    allow_unary_plus_numbers: false,
-    allow_bare_decimal_point_numbers: false,
-    allow_non_finite_numbers: false,
-    allow_extended_string_escapes: false,
-};
 
 /// A server as a client has it.
 pub(super) struct Entry {
@@ -77,54 +56,6 @@ pub(super) fn names(file: &Path, keys: &[String]) -> Result<Vec<String>, Failure
     let found = keys.iter().try_fold(&whole, |value, key| value.get(key));
     let listed = found.and_then(Value::as_array).into_iter().flatten();
     Ok(listed.filter_map(Value::as_str).map(str::to_owned).collect())
-}
-
-/// A file's text; none where it is not there. Links are followed: people keep their settings elsewhere.
-pub(super) fn text(file: &Path) -> Result<Option<String>, Failure> {
-    let unread = |error: &dyn std::fmt::Display| usage(format!("`{}` cannot be read: {error}", file.display()));
-    match file.metadata() {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(unread(&error)),
-        // A pipe would be waited for.
-        Ok(found) if !found.is_file() => return Err(unread(&"it is not a file")),
-        Ok(_) => {}
-    }
-    let mut bytes = Vec::new();
-    let opened = File::open(file).map_err(|error| unread(&error))?;
-    opened.take(MOST_BYTES + 1).read_to_end(&mut bytes).map_err(|error| unread(&error))?;
-    if bytes.len() as u64 > MOST_BYTES {
-        return Err(unread(&format!("it is longer than {} MiB", MOST_BYTES >> 20)));
-    }
-    let text = String::from_utf8(bytes).map_err(|_| unread(&"it is not UTF-8"))?;
-    Ok(Some(text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text)))
-}
-
-/// What a file says. An error names the line, and shows nothing of it.
-fn parsed(file: &Path, text: &str) -> Result<Value, Failure> {
-    let broken = |line: usize, why: &dyn std::fmt::Display| usage(format!("`{}`, line {line}: {why}", file.display()));
-    if is_toml(file) {
-        let table = toml::from_str::<toml::Table>(text);
-        let table = table.map_err(|error| {
-            let at = error.span().map_or(0, |span| span.start);
-            broken(text[..at.min(text.len())].matches('\n').count() + 1, &error.message())
-        })?;
-        return serde_json::to_value(table).map_err(|error| broken(1, &error));
-    }
-    // An empty file, with which some clients begin, is `null`.
-    parse_to_serde_value(text, &JSONC).map_err(|error: ParseError| broken(error.line_display(), &said(&error)))
-}
-
-/// Why a text is not JSON, without anything of it.
-pub(super) fn said(error: &ParseError) -> String {
-    match error.kind() {
-        ParseErrorKind::String(_) => "invalid string".to_owned(),
-        other => other.to_string().to_lowercase(),
-    }
-}
-
-/// Whether a file is TOML; all others are JSON.
-pub(super) fn is_toml(file: &Path) -> bool {
-    file.extension().is_some_and(|extension| extension == "toml")
 }
 
 fn inputs(whole: &Value) -> BTreeMap<String, bool> {

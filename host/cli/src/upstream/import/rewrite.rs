@@ -1,14 +1,12 @@
 //! Leaves one entry in the file of a client in place of the servers that were imported. What else the file says stays, and the file as it was is
 //! kept beside it.
 
+use super::super::super::clients::file::{is_toml, keep, text};
+use super::super::super::clients::{JSONC, said};
 use super::super::super::setup::cannot;
 use super::clients::Client;
-use super::read::{JSONC, is_toml, said, text};
 use base::paths::canonical;
 use jsonc_parser::cst::{CstInputValue, CstRootNode};
-use std::fs::File;
-use std::io;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use toolcrib::envelope::Failure;
 
@@ -16,8 +14,6 @@ use toolcrib::envelope::Failure;
 const ENTRY: &str = "toolcrib";
 /// What the name of the file as it was ends with.
 const BACKUP: &str = ".toolcrib-backup";
-/// Such files of one file.
-const MOST_BACKUPS: usize = 100;
 
 /// The servers that are taken out of a file.
 pub(super) struct Taken<'f> {
@@ -38,32 +34,9 @@ pub(super) fn rewrite(file: &Path, taken: &Taken) -> Result<PathBuf, Failure> {
     let after = after.map_err(|why| cannot(file, &why))?;
     // A link stays one, and what it leads to is kept where it lies.
     let found = canonical(file);
-    let kept = keep(&found).map_err(|error| cannot(file, &error))?;
+    let kept = keep(&found, BACKUP).map_err(|error| cannot(file, &error))?;
     base::dirs::replace(&found, after.as_bytes()).map_err(|error| cannot(file, &error))?;
     Ok(kept)
-}
-
-/// Copies a file beside it, under a name that nothing has.
-fn keep(file: &Path) -> io::Result<PathBuf> {
-    let name = file.file_name().unwrap_or_default().to_string_lossy();
-    let mode = file.metadata()?.permissions();
-    let names = (1..=MOST_BACKUPS).map(|number| match number {
-        1 => format!("{name}{BACKUP}"),
-        number => format!("{name}{BACKUP}-{number}"),
-    });
-    for backup in names.map(|name| file.with_file_name(name)) {
-        match File::options().write(true).create_new(true).mode(0o600).open(&backup) {
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-            Err(error) => return Err(error),
-            Ok(mut copy) => {
-                io::copy(&mut File::open(file)?, &mut copy)?;
-                copy.set_permissions(mode)?;
-                copy.sync_data()?;
-                return Ok(backup);
-            }
-        }
-    }
-    Err(io::Error::other(format!("{MOST_BACKUPS} files ending in `{BACKUP}` are beside it: remove some")))
 }
 
 fn json(before: &str, taken: &Taken, program: &str) -> Result<String, String> {
