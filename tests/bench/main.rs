@@ -56,6 +56,7 @@ fn main() {
         ("memories", records::memories),
         ("jobs", jobs::jobs),
         ("search", search::search),
+        ("cycle", search::cycle),
         ("browser", browser::browser),
         ("mail", mail::mail),
         ("languages", languages::languages),

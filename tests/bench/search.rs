@@ -116,3 +116,42 @@ pub(crate) fn search() {
         row(what, target, &format!("{ours:.1?}"), &format!("`rg` {bare:.1?}"), &ratio(ours, bare));
     }
 }
+
+/// Files of the project in which [`cycle`] works, and cycles.
+const SMALL: usize = 500;
+const CYCLES: usize = 200;
+
+/// An agent finds a line, reads its file, changes it and reads it again, in one connection.
+pub(crate) fn cycle() {
+    let program = Program::below(Path::new("/var/tmp"));
+    quiet(&mut program.command(&["tools"]));
+    let root = program.path("work");
+    for at in 0..SMALL {
+        let path = root.join(format!("src/{}/f{at}.rs", at % 20));
+        create_dir_all(path.parent().expect("a directory")).expect("a directory");
+        write(path, format!("fn one_{at}() -> u32 {{\n    {at}\n}}\n").repeat(40)).expect("a file");
+    }
+    let mut running = served(&program, &["--offer", "files"]);
+    let mut call = |tool: &str, arguments: Value| {
+        running.write(&asking(tool, &arguments));
+        let answer = running.line();
+        assert!(answer["result"]["isError"] == false, "{answer}");
+    };
+    let (mut round, mut taken) = (0, Vec::new());
+    for _ in 0..CYCLES {
+        let at = round * 7 % SMALL;
+        let path = format!("src/{}/f{at}.rs", at % 20);
+        let (old, new) = (format!("fn one_{at}() -> u32 {{"), format!("fn one_{at}() -> u64 {{"));
+        let (old, new) = if round < SMALL { (old, new) } else { (new, old) };
+        taken.extend(time(1, || {
+            call("file_search", json!({ "pattern": format!("one_{at}()"), "literal": true }));
+            call("file_read", json!({ "path": path }));
+            call("file_edit", json!({ "path": path, "old_string": old, "new_string": new, "replace_all": true }));
+            call("file_read", json!({ "path": path }));
+        }));
+        round += 1;
+    }
+    taken.sort();
+    let what = "find, read, edit and read again in 500 files, over MCP";
+    row(what, "<= 3 ms", &format!("{:.2?}", quantile(&taken, 50)), &format!("p99 {:.2?}", quantile(&taken, 99)), "");
+}

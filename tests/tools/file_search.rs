@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 use std::ffi::OsStr;
 use std::fs::{create_dir_all, hard_link, write};
+use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::symlink;
 use std::path::Path;
@@ -10,7 +11,7 @@ use std::process::Command;
 use std::sync::Arc;
 use toolcrib::envelope::Kind;
 use toolcrib::event::Event;
-use toolcrib_tests::{TestHost, eventually};
+use toolcrib_tests::{TestHost, eventually, is_long};
 
 /// A host whose working directory has these files.
 pub(crate) fn made(files: &[(&str, &[u8])]) -> TestHost {
@@ -297,4 +298,46 @@ async fn a_search_ends_when_its_call_is_cancelled() {
     assert_eq!(failure.kind, Kind::Cancelled);
     let other = made(&[("a", b"x\n")]);
     assert_eq!(searched(&other, json!({ "pattern": "x" })).await, "a\n1:x\n\n1 match in 1 file.");
+}
+
+/// How many files there are, and how many bytes the large one has: in CI a hundredth.
+fn sizes() -> (usize, usize) {
+    if is_long() { (1_000_000, 1 << 30) } else { (10_000, 10 << 20) }
+}
+
+#[tokio::test]
+async fn very_many_files_are_all_looked_at() {
+    let (files, _) = sizes();
+    let host = TestHost::new().set("limits.command_ms=600000").set("limits.call_ms=600000");
+    for at in 0..files {
+        let directory = host.work().join(format!("d{}", at / 1000));
+        if at % 1000 == 0 {
+            create_dir_all(&directory).expect("a directory");
+        }
+        let text: &[u8] = if at + 1 == files { b"the needle\n" } else { b"hay\n" };
+        write(directory.join(format!("f{at}")), text).expect("a file");
+    }
+    let last = format!("d{}/f{}", (files - 1) / 1000, files - 1);
+    let said = searched(&host, json!({ "pattern": "needle", "literal": true })).await;
+    assert_eq!(said, format!("{last}\n1:the needle\n\n1 match in 1 file."));
+    let said = host.result("file_find", json!({ "pattern": format!("f{}", files - 1) })).await;
+    assert!(said.as_str().is_some_and(|said| said.starts_with(&last)), "{said}");
+}
+
+/// A file that is larger than what a guest may have is searched to its end, and a line of which much is left out says so.
+#[tokio::test]
+async fn a_very_large_file_and_a_very_long_line_are_searched_to_their_end() {
+    let (_, bytes) = sizes();
+    let host = TestHost::new().set("limits.command_ms=600000").set("limits.call_ms=600000");
+    let hay = b"some hay that is in each line of a file\n".repeat(1000);
+    let mut file = std::fs::File::create(host.work().join("large")).expect("a file");
+    for _ in 0..bytes / hay.len() {
+        file.write_all(&hay).expect("it is written");
+    }
+    file.write_all(b"the needle\n").expect("it is written");
+    put(&host.work().join("long"), &[&b"the needle ".repeat(bytes / 100)[..], b"\n"].concat());
+    let said = searched(&host, json!({ "pattern": "needle", "literal": true })).await;
+    let line = bytes / hay.len() * 1000 + 1;
+    assert!(said.contains(&format!("large\n{line}:the needle\n")), "{:.300}", said);
+    assert!(said.len() < 20_000 && said.contains("long\n1:"), "{} bytes: {said:.300}", said.len());
 }

@@ -102,10 +102,11 @@ impl Policy {
                 Confinement::Elsewhere => {
                     format!("commands have all rights of their user on {}, which bounds them", backend.name())
                 }
-                Confinement::Cell(_) => {
+                Confinement::Cell(profile) => {
+                    let asked = if profile.by.is_full() { "" } else { "; a person is asked about each" };
                     let odd = self.confine.unwritable(&*backend.facts().await?);
                     let odd = odd.map(|why| format!("; the workspace is not among them: {why}")).unwrap_or_default();
-                    format!("commands are {}{odd}", confinement.told().unwrap_or_default())
+                    format!("commands are {}{odd}{asked}", confinement.told().unwrap_or_default())
                 }
                 Confinement::Unconfined(why) => {
                     format!(
