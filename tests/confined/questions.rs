@@ -78,7 +78,7 @@ fn a_refusal_names_the_line_that_would_open_it() {
         let home = rig.program.path("home").canonicalize().expect("a directory");
         let notices = rig.notices(&format!("touch {}/x", home.display()));
         let expected = format!(
-            "the command may not write `{}/x`: add a directory above it to `write` under [confine]",
+            "the command may not write `{}/x`, and no setting allows it (it is the home): use another path",
             home.display()
         );
         assert!(notices.contains(&expected), "{via:?} {notices}");
@@ -86,6 +86,27 @@ fn a_refusal_names_the_line_that_would_open_it() {
         assert!(notices.contains("/home/.ssh` is hidden from commands"), "{via:?} {notices}");
         let notices = rig.notices("touch ok; echo Read-only file system >&2");
         assert!(!notices.contains("may not write"), "{via:?}: it ended well: {notices}");
+    }
+}
+
+/// What the cell does not allow is named whatever the exit code, and what is said works.
+#[test]
+fn what_a_cell_does_not_allow_is_named_whatever_the_exit_code() {
+    for via in crate::rig::BOTH {
+        let mut rig = Rig::new(via);
+        rig.program.write("work/.vscode/settings.json", "{}");
+        for (text, said) in [
+            ("touch /usr/x; true", "and no setting allows it"),
+            ("touch ~/x; true", "and no setting allows it"),
+            ("touch /opt/x; true", "add a directory above it to `write` under [confine]"),
+            ("mv .vscode other; true", "can neither remove nor rename"),
+            ("unshare -Ur true", "commands in a cell cannot make namespaces"),
+        ] {
+            let notices = rig.notices(text);
+            assert!(notices.contains(said), "{via:?} {text}: {notices}");
+        }
+        let notices = rig.notices("echo 'Device or resource busy'; echo 'ptrace: Operation not permitted'");
+        assert!(!notices.contains("commands"), "{via:?}: {notices}");
     }
 }
 

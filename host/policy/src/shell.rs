@@ -168,13 +168,11 @@ impl AdmittedCommand {
         Box::pin(async move {
             let Some(cell) = &self.cell else { return Notices::default() };
             let met = self.met(backend).since(before);
-            // What a command prints that went well is no sign.
-            let printed = if status == 0 { "" } else { printed };
             if printed.is_empty() && met == Met::default() {
                 return Notices::default();
             }
             match backend.facts().await {
-                Ok(facts) => self.confine.notices(cell, &facts, met, printed),
+                Ok(facts) => self.confine.notices(cell, &facts, met, printed, status == 0),
                 Err(_) => Notices::default(),
             }
         })

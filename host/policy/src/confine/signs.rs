@@ -15,6 +15,14 @@ use std::path::{Path, PathBuf};
 const MOST: usize = 3;
 const READ_ONLY: &str = "Read-only file system";
 const MISSING: &str = "No such file or directory";
+const BUSY: &str = "Device or resource busy";
+const NOT_PERMITTED: &str = "Operation not permitted";
+/// What is in a line of a program that could make no namespace: `unshare`, `bwrap`, `podman`.
+const NAMESPACE: [&str; 4] = ["unshare", "namespace", "newuidmap", "clone"];
+/// What is in a line of a program that could not listen, beside the port.
+const LISTENS: [&str; 2] = ["listen", "bind"];
+/// The first port that anybody may listen at.
+const FIRST_FREE_PORT: u16 = 1024;
 /// What programs say that find no network.
 const NO_NETWORK: [&str; 6] = [
     "Network is unreachable",
@@ -41,13 +49,15 @@ pub struct Notices {
 }
 
 impl Confine {
-    /// What is to be said of a command in a cell, whose bounds were met so often meanwhile.
-    pub fn notices(&self, profile: &Profile, facts: &Facts, met: Met, printed: &str) -> Notices {
+    /// What is to be said of a command in a cell, whose bounds were met so often meanwhile. Of one that ended well only what names a place that it
+    /// has not: its last part went well, and what failed before may be what it is about.
+    pub fn notices(&self, profile: &Profile, facts: &Facts, met: Met, printed: &str, ended_well: bool) -> Notices {
         let too_many = (met.refused > 0).then(|| self.too_many(profile));
         let bounds: Vec<String> = self.out_of_memory(profile, met).into_iter().chain(too_many).collect();
         let mut refusals = Vec::new();
         for line in printed.lines() {
-            let notice = self.notice(profile, facts, line);
+            let placed = self.placed(profile, facts, line);
+            let notice = placed.or_else(|| if ended_well { None } else { self.notice(profile, facts, line) });
             refusals.extend(notice.filter(|notice| !bounds.contains(notice) && !refusals.contains(notice)));
             if bounds.len() + refusals.len() >= MOST {
                 break;
@@ -75,9 +85,17 @@ impl Confine {
         }
     }
 
-    fn notice(&self, profile: &Profile, facts: &Facts, line: &str) -> Option<String> {
+    /// What a line says of a place that the command has not so.
+    fn placed(&self, profile: &Profile, facts: &Facts, line: &str) -> Option<String> {
         if line.contains(READ_ONLY) {
-            return Some(self.not_written(profile, facts, paths(line, READ_ONLY, facts).next()));
+            let path = paths(line, READ_ONLY, facts).next()?;
+            return Some(self.not_written(profile, facts, Some(path)));
+        }
+        if line.contains(BUSY) {
+            let git = profile.git();
+            let mut mounted = profile.protect.iter().chain(git.directories.iter().map(|found| &found.path));
+            let path = paths(line, BUSY, facts).find(|path| mounted.any(|place| place == path))?;
+            return Some(format!("commands can neither remove nor rename `{}`", shown(&path)));
         }
         if line.contains(MISSING) {
             let hidden = paths(line, MISSING, facts)
@@ -92,6 +110,16 @@ impl Confine {
             let line = "add it, or a directory above it, to `read` under [confine]";
             let hint = self.remedies.hint("confine.read", &Needed::Entry(&entry), line);
             return Some(format!("`{}` is not there for commands: {hint}", shown(&path)));
+        }
+        None
+    }
+
+    fn notice(&self, profile: &Profile, facts: &Facts, line: &str) -> Option<String> {
+        if line.contains(READ_ONLY) {
+            return Some(self.not_written(profile, facts, None));
+        }
+        if let Some(notice) = self.not_permitted(profile, line) {
+            return Some(notice);
         }
         match profile.network {
             CellNetwork::None if !profile.by.is_full() => {
@@ -116,6 +144,22 @@ impl Confine {
             return Some(self.too_many(profile));
         }
         None
+    }
+
+    /// What a program says that was not let do something, wherever it was.
+    fn not_permitted(&self, profile: &Profile, line: &str) -> Option<String> {
+        let has = |words: &[&str]| words.iter().any(|word| line.contains(word));
+        if !profile.nests && line.contains(NOT_PERMITTED) && has(&NAMESPACE) {
+            return Some("commands in a cell cannot make namespaces, as containers and `unshare` do".into());
+        }
+        let is_tracer = line.starts_with("strace: ") || line.contains("ptrace") || line.contains("PTRACE");
+        if !profile.debug && is_tracer {
+            let line = "set `debug = true` under [confine]";
+            let hint = self.remedies.hint("confine.debug", &Needed::On, line);
+            return Some(format!("commands cannot trace processes: {hint}"));
+        }
+        let port = listened_port(line).filter(|port| *port < FIRST_FREE_PORT)?;
+        Some(format!("commands in a cell cannot listen at port {port}: use one from {FIRST_FREE_PORT} on"))
     }
 
     /// What a program says that could not connect, where it went past names and the proxy.
@@ -224,6 +268,13 @@ fn refused_port(line: &str) -> Option<u16> {
     behind.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
 }
 
+/// The port that a program says it was not let listen at: `bind() to 0.0.0.0:80 failed (13: Permission denied)`, `listen EACCES: permission denied ::1:80`.
+fn listened_port(line: &str) -> Option<u16> {
+    let is_refused = line.contains("ermission denied") && LISTENS.iter().any(|word| line.contains(word));
+    let mut ports = line.split_whitespace().filter_map(|word| word.rsplit_once(':')?.1.parse().ok());
+    ports.next().filter(|_| is_refused)
+}
+
 #[cfg(test)]
 mod tests {
     use super::Notices;
@@ -249,12 +300,12 @@ mod tests {
         let local = Local::new(work.clone(), dirs.home.clone(), dirs.state.clone(), Default::default());
         let facts = local.facts().await.expect("facts");
         let profile = policy.confine.ladder(&facts).expect("a ladder").first().clone();
-        let told = |printed: &str| policy.confine.notices(&profile, &facts, Met::default(), printed).refusals;
+        let told = |printed: &str| policy.confine.notices(&profile, &facts, Met::default(), printed, false).refusals;
         let (home, write) = (dirs.home.display(), "add a directory above it to `write` under [confine]");
         for (printed, expected) in [
             (
                 "touch: cannot touch '/usr/x': Read-only file system",
-                format!("the command may not write `/usr/x`: {write}"),
+                "the command may not write `/usr/x`, and no setting allows it (`/usr` is the system's): use another path".into(),
             ),
             (
                 "mkdir: cannot create directory \u{2018}/opt/a b\u{2019}: Read-only file system",
@@ -330,21 +381,45 @@ mod tests {
                 "sh: 0: Cannot fork",
                 "a command may have 512 processes at once: start fewer, or raise `processes` under [confine]".into(),
             ),
+            (
+                "rmdir: failed to remove '.vscode': Device or resource busy",
+                format!("commands can neither remove nor rename `{}/.vscode`", work.display()),
+            ),
+            ("mv: cannot move 'a' to 'b': Device or resource busy", String::new()),
+            (
+                "bwrap: Creating new namespace failed: Operation not permitted",
+                "commands in a cell cannot make namespaces, as containers and `unshare` do".into(),
+            ),
+            ("chown: changing ownership of 'a': Operation not permitted", String::new()),
+            (
+                "ptrace: Operation not permitted.",
+                "commands cannot trace processes: set `debug = true` under [confine]".into(),
+            ),
+            (
+                "Error: listen EACCES: permission denied 0.0.0.0:80",
+                "commands in a cell cannot listen at port 80: use one from 1024 on".into(),
+            ),
+            ("Error: listen EACCES: permission denied 0.0.0.0:8080", String::new()),
             ("all is well", String::new()),
         ] {
             assert_eq!(told(printed).join(""), expected, "{printed}");
         }
+        // Of what ended well only what names a place that it has not so.
+        let well = |printed: &str| policy.confine.notices(&profile, &facts, Met::default(), printed, true).refusals;
+        assert_eq!(well("sh: 1: cannot create /opt/y: Read-only file system").len(), 1);
+        assert_eq!(well("Read-only file system\nptrace: Operation not permitted."), [""; 0]);
         let closed = Profile { network: CellNetwork::None, ..(*profile).clone() };
         let unresolved = "curl: (6) Could not resolve host: example.com";
         let partial = Profile { by: Means::Landlock, ..closed.clone() };
-        let said = policy.confine.notices(&partial, &facts, Met::default(), unresolved).refusals;
+        let said = policy.confine.notices(&partial, &facts, Met::default(), unresolved, false).refusals;
         assert_eq!(said, ["commands that are partially confined have no network"]);
-        let said = policy.confine.notices(&closed, &facts, Met::default(), unresolved).refusals;
+        let said = policy.confine.notices(&closed, &facts, Met::default(), unresolved, false).refusals;
         let line = "set `network = \"egress\"` there for hosts that are named";
         assert_eq!(said, [format!("commands have no network, as `network = \"none\"` under [confine] says: {line}")]);
         assert_eq!(told("/a: Read-only file system\n/b: Read-only file system\n".repeat(9).as_str()).len(), 2);
         let bounded = Profile { memory: Some(64 << 20), processes: 100, ..(*profile).clone() };
-        let met = |ended, refused, printed| policy.confine.notices(&bounded, &facts, Met { ended, refused }, printed);
+        let met =
+            |ended, refused, printed| policy.confine.notices(&bounded, &facts, Met { ended, refused }, printed, false);
         let memory = "the commands of this cell reached `memory` under [confine] (64 MiB), so the system ended one of their processes: \
                       use less memory, or raise `memory` under [confine]";
         let processes = "the commands of this cell may have 100 processes at once, threads included: start fewer, or raise `processes` under [confine]";
