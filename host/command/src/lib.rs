@@ -13,6 +13,7 @@ mod denylist;
 mod large_stack;
 mod lexer;
 mod reader;
+pub mod rules;
 mod word;
 mod wrapper;
 
