@@ -163,6 +163,7 @@ const SHARED: &[Row] = &[
     ("embedder.timeout_ms", Min, EachTime),
     ("embedder.max_pending", Min, AtStart),
     ("approval.allow_yes", And, EachTime),
+    ("approval.rules", And, EachTime),
     ("approval.timeout_ms", Min, AtStart),
     ("audit.required", Or, AtStart),
     ("backend.container", Never, AtStart),
