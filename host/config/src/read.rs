@@ -129,7 +129,8 @@ pub(super) fn defaults() -> &'static Table {
 }
 
 impl Reader<'_> {
-    /// Reads a file; none where there is no file that has to be.
+    /// Reads a file without rules; none where there is no file that has to be.
+    #[cfg(test)]
     pub(super) fn file(&self, path: &Path, required: bool) -> Result<Vec<Leaf>, ConfigError> {
         let text = read_text(path, required, Author::OursAlone)?;
         text.map_or_else(|| Ok(Vec::new()), |text| self.text(path, &text))

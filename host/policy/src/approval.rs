@@ -10,7 +10,8 @@ pub use hub::{Approvals, OpenQuestion};
 pub use words::{Foreign, Mark};
 
 pub use question::Site;
-pub(super) use question::{By, Consent, Lending, Question};
+pub use question::By;
+pub(super) use question::{Consent, Lending, Question};
 
 use super::in_force::InForce;
 use crate::scope::Scope;

@@ -14,7 +14,7 @@ use std::time::SystemTime;
 use tokio::sync::{oneshot, watch};
 
 /// How the decision reads in the audit trail when it was given through the hub.
-const THROUGH_THE_HUB: By = "an answer to the open question";
+const THROUGH_THE_HUB: &str = "an answer to the open question";
 
 /// The open questions of one host.
 pub struct Approvals {
@@ -95,8 +95,8 @@ impl Approvals {
         let (sender, answered) = oneshot::channel();
         let asking = self.begin(scope, request.clone(), sender);
         let answer = tokio::select! {
-            answer = scope.approver.ask(&request) => (answer, scope.approver.name()),
-            Ok(answer) = answered => (answer, THROUGH_THE_HUB),
+            answer = scope.approver.ask(&request) => (answer, scope.approver.name().into()),
+            Ok(answer) = answered => (answer, THROUGH_THE_HUB.into()),
         };
         drop(asking);
         answer

@@ -3,16 +3,18 @@
 use super::{Answer, ApprovalRequest, Confined, Declaration, Landing};
 use crate::confine::Confinement;
 use crate::purpose::Purpose;
+use crate::rules::Subject;
 use crate::scope::Scope;
 use crate::session::ApprovalKey;
 use base::envelope::{Failure, duration};
 use base::text::sanitize;
-use config::Needed;
+use config::{CellNetwork, Needed};
 use futures_util::future::BoxFuture;
+use std::borrow::Cow;
 use std::time::Duration;
 
 /// How the decision reads where an answer covered what was to come.
-const FOR_THE_SESSION: By = "approval for the session";
+const FOR_THE_SESSION: &str = "approval for the session";
 /// How often a question is asked again because its place changed while it was open.
 const TIMES: usize = 3;
 
@@ -43,6 +45,8 @@ pub(crate) struct Question<'q> {
     pub action: &'q str,
     pub details: Option<&'q str>,
     pub declaration: Option<&'q Declaration>,
+    /// What rules of the user's may answer it by; none where only a person may.
+    pub subject: Option<&'q Subject>,
     /// What its cell refused the command when it ran last, where a person may let it out; somebody reads the question then.
     pub refused: Option<&'q str>,
     pub timeout: Duration,
@@ -59,7 +63,7 @@ pub(crate) struct Lending {
 }
 
 /// Who or what decided.
-pub(crate) type By = &'static str;
+pub type By = Cow<'static, str>;
 
 /// What was allowed.
 pub(crate) struct Consent {
@@ -80,7 +84,8 @@ struct Answered {
 
 impl Consent {
     /// Allowed without a question.
-    pub(crate) fn unasked(by: By) -> Self {
+    pub(crate) fn unasked(by: impl Into<By>) -> Self {
+        let by = by.into();
         Self { by, seen: None, is_out: false }
     }
 }
@@ -98,8 +103,8 @@ impl Question<'_> {
                     None => Ok(self.unread_landing()),
                 }
             };
-            let landing = place.await.map_err(|failure| (failure, "the place where it would land"))?;
-            rehearsal.admit(&self.request(scope, landing), consent.by);
+            let landing = place.await.map_err(|failure| (failure, "the place where it would land".into()))?;
+            rehearsal.admit(&self.request(scope, landing), &consent.by);
         }
         Ok(consent)
     }
@@ -112,6 +117,9 @@ impl Question<'_> {
     async fn consent(&self, scope: &Scope) -> Result<Consent, (Failure, By)> {
         if self.is_answered_before(scope) {
             return Ok(Consent::unasked(FOR_THE_SESSION));
+        }
+        if let Some(by) = self.answered_by_rule(scope).await {
+            return Ok(Consent::unasked(by));
         }
         let needs_a_person = self.is_out();
         if needs_a_person && !scope.approver.is_read() {
@@ -131,17 +139,17 @@ impl Question<'_> {
         };
         let answer = tokio::select! {
             answer = asked => answer,
-            () = scope.cancel.cancelled() => return Err((Failure::cancelled(), "cancel")),
+            () = scope.cancel.cancelled() => return Err((Failure::cancelled(), "cancel".into())),
         };
         let kind = self.key.kind;
         let Some(answer) = answer else { return Ok(Consent::unasked(FOR_THE_SESSION)) };
         let Answered { answer, by, seen } = match answer {
             Ok(Ok(answered)) => answered,
-            Ok(Err(failure)) => return Err((failure, "the place where it would land")),
+            Ok(Err(failure)) => return Err((failure, "the place where it would land".into())),
             Err(_) => {
                 let message = format!("nobody answered within {}", duration(self.timeout));
                 let failure = Failure::denied(message).hint("call again when somebody can answer");
-                return Err((failure, scope.approver.name()));
+                return Err((failure, scope.approver.name().into()));
             }
         };
         match answer {
@@ -181,12 +189,20 @@ impl Question<'_> {
             );
             let hint =
                 "call it where a person can answer, or confine commands with `network = \"egress\"` under [confine]";
-            return (Failure::denied(message).hint(hint), "tools.shell_secrets");
+            return (Failure::denied(message).hint(hint), "tools.shell_secrets".into());
         }
         let why = "the command cannot be confined here, so that a person has to allow it each time";
         let line = "mend what hinders, which `toolcrib doctor` names; or, to run all commands unconfined, set `mode = \"off\"` under [confine]";
         let hint = scope.remedies.hint("confine.mode", &Needed::AtMost("off"), line);
-        (Failure::denied(why).hint(hint), "confine.mode")
+        (Failure::denied(why).hint(hint), "confine.mode".into())
+    }
+
+    /// The rule that says yes. None does to what leaves its cell, gets a secret, needs more rights, or has this machine's network.
+    async fn answered_by_rule(&self, scope: &Scope) -> Option<By> {
+        let subject = self.subject.filter(|_| !self.is_out() && self.refused.is_none() && self.lent.is_none())?;
+        let needs_more = self.declaration.is_some_and(|declaration| declaration.privesc);
+        let is_open = self.confinement.and_then(Confinement::cell).is_some_and(|cell| cell.network == CellNetwork::Full);
+        if needs_more || is_open { None } else { scope.allowed_by_rule(subject).await }
     }
 
     fn is_answered_before(&self, scope: &Scope) -> bool {
@@ -197,7 +213,7 @@ impl Question<'_> {
     async fn answer(&self, scope: &Scope) -> Result<Answered, Failure> {
         if !scope.approver.is_read() {
             let answer = scope.approver.ask(&self.request(scope, self.unread_landing())).await;
-            return Ok(Answered { answer, by: scope.approver.name(), seen: None });
+            return Ok(Answered { answer, by: scope.approver.name().into(), seen: None });
         }
         let mut landing = self.site.landing().await?;
         for _ in 0..TIMES {
