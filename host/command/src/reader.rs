@@ -95,7 +95,12 @@ impl Reader {
         }
     }
 
-    pub(super) fn parse_as(&mut self, text: &str, depth: usize, extended_globs: bool) -> Result<ast::Program, Unparsable> {
+    pub(super) fn parse_as(
+        &mut self,
+        text: &str,
+        depth: usize,
+        extended_globs: bool,
+    ) -> Result<ast::Program, Unparsable> {
         self.spend(text.len())?;
         let tokens = lexer::tokens(text, depth, extended_globs)?;
         self.spend(cost::of(&tokens, depth)?)?;

@@ -187,12 +187,19 @@ fn written(text: &str, home: &Path) -> Result<String, String> {
 /// A directory in which no letter stands for another.
 fn escaped(path: &Path) -> String {
     let text = path.display().to_string();
-    text.chars().map(|letter| if "*?[]{}!".contains(letter) { format!("[{letter}]") } else { letter.to_string() }).collect()
+    text.chars()
+        .map(|letter| if "*?[]{}!".contains(letter) { format!("[{letter}]") } else { letter.to_string() })
+        .collect()
 }
 
 /// When a rule ends: after the day, here, or at the time.
 fn end(text: &str) -> Result<Timestamp, String> {
-    let odd = || format!("has an `until` that is neither a date nor a time: write `2027-01-31` or `2027-01-31T12:00:00Z`, not `{}`", text.escape_debug());
+    let odd = || {
+        format!(
+            "has an `until` that is neither a date nor a time: write `2027-01-31` or `2027-01-31T12:00:00Z`, not `{}`",
+            text.escape_debug()
+        )
+    };
     if let Ok(time) = text.parse::<Timestamp>() {
         return Ok(time);
     }

@@ -154,9 +154,12 @@ impl Connections {
             (refusal.hint(self.reachable.rules.name_it(&host)), "confine.hosts".into())
         };
         let is_forbidden = self.reachable.remedies.stands_against("confine.hosts", &Needed::Entry(&host));
-        let Some(scope) = call.filter(|scope| scope.approver.is_read() && !is_forbidden && !self.has_secret()) else {
-            return Err(unnamed());
-        };
+        let Some(scope) = call.filter(|_| !is_forbidden && !self.has_secret()) else { return Err(unnamed()) };
+        let subject = Subject::Host(target.clone());
+        if !scope.approver.is_read() {
+            // A rule also answers where nobody can.
+            return scope.allowed_by_rule(&subject).await.ok_or_else(unnamed);
+        }
         let site = Landing { backend: HERE.into(), ..Landing::default() };
         let question = Question {
             key: ApprovalKey::new(&self.sha256, Capability::Shell, ActionKind::Connection, &server),
@@ -167,7 +170,7 @@ impl Connections {
             action: &server,
             details: None,
             declaration: None,
-            subject: Some(&Subject::Host(target.clone())),
+            subject: Some(&subject),
             refused: None,
             timeout: self.approval_timeout,
         };

@@ -528,7 +528,12 @@ impl HttpGrant {
             } else {
                 self.ask(&route, request, scope).await
             };
-            self.record(&request.method, target, decided.as_ref().map(|by| &**by).map_err(|(refusal, _)| refusal), scope);
+            self.record(
+                &request.method,
+                target,
+                decided.as_ref().map(|by| &**by).map_err(|(refusal, _)| refusal),
+                scope,
+            );
             decided.map_err(|(refusal, _)| refusal)?;
             Ok(ApprovedRoute(route))
         })

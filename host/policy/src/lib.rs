@@ -150,7 +150,9 @@ impl Policy {
 
     /// The policy of other settings, which remembers what this one has seen.
     pub fn anew(&self, settings: &Settings, dirs: &Dirs, policies: &[PathBuf]) -> Result<Self, Failure> {
-        Self::with(self.marks.clone(), self.confine.watch(), None, settings, dirs, policies)
+        let policy = Self::with(self.marks.clone(), self.confine.watch(), None, settings, dirs, policies)?;
+        policy.rules.look_again();
+        Ok(policy)
     }
 
     /// The same for the sessions of a toolset, whose grant is in these settings.
@@ -161,7 +163,9 @@ impl Policy {
         dirs: &Dirs,
         policies: &[PathBuf],
     ) -> Result<Self, Failure> {
-        Self::with(self.marks.clone(), self.confine.watch(), Some(toolset), settings, dirs, policies)
+        let policy = Self::with(self.marks.clone(), self.confine.watch(), Some(toolset), settings, dirs, policies)?;
+        policy.rules.look_again();
+        Ok(policy)
     }
 
     fn with(
@@ -205,7 +209,21 @@ impl Policy {
         let to_host = if identities.is_empty() { protected.clone() } else { Arc::new(closed()) };
         let reads = HostReads::new(to_host, confine.clone(), dirs.home.clone());
         let (bound, granted) = (Mutex::default(), Mutex::default());
-        Ok(Self { config, locks, level, marks, notice, bound, granted, denylist, confine, rules, protected, elsewhere, reads })
+        Ok(Self {
+            config,
+            locks,
+            level,
+            marks,
+            notice,
+            bound,
+            granted,
+            denylist,
+            confine,
+            rules,
+            protected,
+            elsewhere,
+            reads,
+        })
     }
 
     /// What whoever starts this should know.

@@ -497,7 +497,8 @@ impl ShellGrant {
                 let (confinement, declaration) = (Some(confinement), declaration.as_ref());
                 let (refused, details) = (refused.as_deref(), with.shown_input());
                 let details = details.as_deref();
-                let asked = Asked { capability, confinement, shown, details, declaration, lent, refused, subject, site };
+                let asked =
+                    Asked { capability, confinement, shown, details, declaration, lent, refused, subject, site };
                 self.confirm(ActionKind::Command, asked, scope).await
             }
             Err(refused) => Err(refused),

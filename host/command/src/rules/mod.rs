@@ -111,7 +111,8 @@ impl CommandPattern {
     pub fn parse(text: &str) -> Result<Self, String> {
         let owned = text.to_owned();
         let words = large_stack::run(move || Ok(reader::sole_words(&owned))).ok().flatten();
-        let not_one = || "is not one plain command: write one command, without `;`, `|`, `>`, `$` and variables".to_owned();
+        let not_one =
+            || "is not one plain command: write one command, without `;`, `|`, `>`, `$` and variables".to_owned();
         let mut words = words.filter(|words| !words.is_empty()).ok_or_else(not_one)?;
         let (raw, program) = words.remove(0);
         if program.is_empty() || raw.contains(ANY) || program.starts_with(['-', '~']) {
@@ -126,7 +127,9 @@ impl CommandPattern {
         let is_exact = programs::of(&pattern.program).is_some_and(|row| row.kind == Kind::Exact);
         if is_exact && (pattern.is_open || pattern.words.iter().any(|part| matches!(part, Part::Like(_)))) {
             let name = &pattern.program;
-            return Err(format!("has a `*` after `{name}`, which runs another command: write all its words, or the rule for that command"));
+            return Err(format!(
+                "has a `*` after `{name}`, which runs another command: write all its words, or the rule for that command"
+            ));
         }
         Ok(pattern)
     }
@@ -184,7 +187,10 @@ impl CommandPattern {
             }
         };
         match runs {
-            true => Err(format!("`*` does not stand for `{}`, by which `{}` may run another program", word.text, self.program)),
+            true => Err(format!(
+                "`*` does not stand for `{}`, by which `{}` may run another program",
+                word.text, self.program
+            )),
             false => Ok(()),
         }
     }
@@ -207,7 +213,11 @@ impl CommandPattern {
         if command.is_fed && !takes_words {
             return Err(format!("`{}` may run what it reads", self.program));
         }
-        if self.names_code(self.words.len()) { Ok(()) } else { Err(format!("it does not say what `{}` runs", self.program)) }
+        if self.names_code(self.words.len()) {
+            Ok(())
+        } else {
+            Err(format!("it does not say what `{}` runs", self.program))
+        }
     }
 
     /// Whether it is about one of the commands of a script, with more words or in another split too: for rules that deny.
@@ -232,7 +242,11 @@ impl CommandPattern {
 impl Part {
     fn of(raw: &str, shown: String) -> Self {
         let is_plain = !raw.contains(['\'', '"', '\\']);
-        if is_plain && raw.contains(ANY) { Self::Like(raw.split(ANY).map(str::to_owned).collect()) } else { Self::Literal(shown) }
+        if is_plain && raw.contains(ANY) {
+            Self::Like(raw.split(ANY).map(str::to_owned).collect())
+        } else {
+            Self::Literal(shown)
+        }
     }
 }
 
@@ -272,8 +286,9 @@ pub fn may_run(text: &str, is_one: impl Fn(&str) -> bool) -> bool {
     if text.contains("$'") || text.contains('{') {
         return true;
     }
-    let plain: String = text.replace("\\\n", "").chars().filter(|letter| !matches!(letter, '\'' | '"' | '\\')).collect();
-    plain.split(|letter: char| letter.is_whitespace() || ";|&()<>`$=/!".contains(letter)).any(|word| {
-        !word.is_empty() && is_one(&word.to_ascii_lowercase())
-    })
+    let plain: String =
+        text.replace("\\\n", "").chars().filter(|letter| !matches!(letter, '\'' | '"' | '\\')).collect();
+    plain
+        .split(|letter: char| letter.is_whitespace() || ";|&()<>`$=/!".contains(letter))
+        .any(|word| !word.is_empty() && is_one(&word.to_ascii_lowercase()))
 }

@@ -126,9 +126,20 @@ static PROGRAMS: &[Program] = &[
     // GNU patch manual: scripts for ed
     Program { names: "patch", short: "e", long: "ed", ..PLAIN },
     // less(1), more(1): commands after `+`, files of keys, -o
-    Program { names: "less more most", begins: "+", short: "koO", long: "lesskey-file lesskey-src lesskey-content log-file", ..PLAIN },
+    Program {
+        names: "less more most",
+        begins: "+",
+        short: "koO",
+        long: "lesskey-file lesskey-src lesskey-content log-file",
+        ..PLAIN
+    },
     // man(1): -P, -H, -X, -C
-    Program { names: "man apropos whatis", short: "PHXTCR", long: "pager html gxditview config-file preprocessor troff-device", ..PLAIN },
+    Program {
+        names: "man apropos whatis",
+        short: "PHXTCR",
+        long: "pager html gxditview config-file preprocessor troff-device",
+        ..PLAIN
+    },
     // rg(1): --pre, --hostname-bin
     Program { names: "rg", long: "pre hostname-bin", ..PLAIN },
     // ag(1), ack(1)
@@ -136,7 +147,13 @@ static PROGRAMS: &[Program] = &[
     // bat(1), delta(1)
     Program { names: "bat batcat delta", long: "pager diff-command", words: "cache", ..PLAIN },
     // The Cargo Book, "Configuration" and the options of `cargo`
-    Program { names: "cargo", long: "config manifest-path artifact-dir lockfile-path", short: "CZ", begins: "+", ..PLAIN },
+    Program {
+        names: "cargo",
+        long: "config manifest-path artifact-dir lockfile-path",
+        short: "CZ",
+        begins: "+",
+        ..PLAIN
+    },
     // The rustc book, "Codegen Options" and @path
     Program {
         names: "rustc rustdoc",
@@ -168,9 +185,21 @@ static PROGRAMS: &[Program] = &[
     // The Ninja build system: -C, -f
     Program { names: "ninja", short: "Cf", ..PLAIN },
     // GNU make manual, "Options Summary" and "Overriding Variables"
-    Program { names: "make gmake", parts: "=", short: "fCIE", long: "eval file makefile directory include-dir", ..PLAIN },
+    Program {
+        names: "make gmake",
+        parts: "=",
+        short: "fCIE",
+        long: "eval file makefile directory include-dir",
+        ..PLAIN
+    },
     // just(1)
-    Program { names: "just", parts: "=", short: "fd", long: "justfile working-directory shell shell-arg set command chooser dotenv-path", ..PLAIN },
+    Program {
+        names: "just",
+        parts: "=",
+        short: "fd",
+        long: "justfile working-directory shell shell-arg set command chooser dotenv-path",
+        ..PLAIN
+    },
     // docs.npmjs.com "config": script-shell, node-options; pnpm.io, yarnpkg.com
     Program {
         names: "npm pnpm yarn",
@@ -180,16 +209,39 @@ static PROGRAMS: &[Program] = &[
         ..PLAIN
     },
     // pip.pypa.io "pip install"; docs.astral.sh/uv
-    Program { names: "pip", long: "python config-settings global-option build-option editor", words: "config", ..PLAIN },
+    Program {
+        names: "pip",
+        long: "python config-settings global-option build-option editor",
+        words: "config",
+        ..PLAIN
+    },
     Program { names: "uv", words: "run tool", long: "python config-file directory project", short: "p", ..PLAIN },
     // docs.pytest.org "Command-line flags"
-    Program { names: "pytest py.test", short: "cpo", long: "config-file rootdir confcutdir override-ini pdbcls basetemp debug", ..PLAIN },
+    Program {
+        names: "pytest py.test",
+        short: "cpo",
+        long: "config-file rootdir confcutdir override-ini pdbcls basetemp debug",
+        ..PLAIN
+    },
     // guides.rubygems.org, bundler.io
-    Program { names: "gem bundle bundler rake", words: "exec open console", short: "efrRI", long: "execute rakefile require libdir config-file", ..PLAIN },
+    Program {
+        names: "gem bundle bundler rake",
+        words: "exec open console",
+        short: "efrRI",
+        long: "execute rakefile require libdir config-file",
+        ..PLAIN
+    },
     // getcomposer.org "Command-line interface"
     Program { names: "composer", words: "exec run run-script config global", short: "d", long: "working-dir", ..PLAIN },
     // mvn(1), gradle(1): build files elsewhere, and goals that run programs
-    Program { names: "mvn gradle", parts: "exec:", begins: "-D -P", short: "fsIbc", long: "file settings init-script build-file project-dir include-build", ..PLAIN },
+    Program {
+        names: "mvn gradle",
+        parts: "exec:",
+        begins: "-D -P",
+        short: "fsIbc",
+        long: "file settings init-script build-file project-dir include-build",
+        ..PLAIN
+    },
     // docs.docker.com "docker", podman(1)
     Program {
         names: "docker podman nerdctl",
@@ -199,7 +251,12 @@ static PROGRAMS: &[Program] = &[
         ..PLAIN
     },
     // kubernetes.io "kubectl"; helm.sh: --post-renderer
-    Program { names: "kubectl oc", words: "exec run debug plugin cp attach edit apply create replace config", long: "kubeconfig", ..PLAIN },
+    Program {
+        names: "kubectl oc",
+        words: "exec run debug plugin cp attach edit apply create replace config",
+        long: "kubeconfig",
+        ..PLAIN
+    },
     Program { names: "helm", words: "plugin", long: "post-renderer kubeconfig", ..PLAIN },
     // hg(1): --config, --cwd, -R; svn help: --diff-cmd and others
     Program { names: "hg", long: "config cwd repository tool ssh remotecmd", short: "R", words: "extdiff", ..PLAIN },
@@ -231,11 +288,26 @@ static PROGRAMS: &[Program] = &[
     // ip(8): netns exec, vrf exec, -batch
     Program { names: "ip tc", words: "exec -batch -b -force", begins: "-b", ..PLAIN },
     // ImageMagick "Command-line Processing": `|` and `@` in names, delegates
-    Program { names: "convert magick mogrify identify composite montage", parts: "| @ msl: ephemeral: https: http:", ..PLAIN },
+    Program {
+        names: "convert magick mogrify identify composite montage",
+        parts: "| @ msl: ephemeral: https: http:",
+        ..PLAIN
+    },
     // pandoc.org "Options"
-    Program { names: "pandoc", short: "FLd", long: "filter lua-filter pdf-engine pdf-engine-opt defaults data-dir to from", parts: ".lua", ..PLAIN },
+    Program {
+        names: "pandoc",
+        short: "FLd",
+        long: "filter lua-filter pdf-engine pdf-engine-opt defaults data-dir to from",
+        parts: ".lua",
+        ..PLAIN
+    },
     // TeX Live manual: shell escape
-    Program { names: "tex latex pdftex pdflatex xelatex lualatex luatex", parts: "write18 shell-escape", long: "lua output-directory", ..PLAIN },
+    Program {
+        names: "tex latex pdftex pdflatex xelatex lualatex luatex",
+        parts: "write18 shell-escape",
+        long: "lua output-directory",
+        ..PLAIN
+    },
     // latexmk(1): -e, -r, -pdflatex=
     Program { names: "latexmk", begins: "-e -r -pdflatex -latex -xelatex -lualatex -usepretex", ..PLAIN },
     // jj-vcs.github.io "Config"; gh manual: alias, extension
@@ -305,7 +377,8 @@ impl Program {
             return true;
         }
         let is_cluster = self.names.starts_with("tar ") && before.len() == 1 && !word.starts_with('-');
-        let whole = |listed: &str| word.strip_prefix(listed).is_some_and(|rest| rest.is_empty() || rest.starts_with('='));
+        let whole =
+            |listed: &str| word.strip_prefix(listed).is_some_and(|rest| rest.is_empty() || rest.starts_with('='));
         self.words.split_ascii_whitespace().any(whole)
             || self.begins.split_ascii_whitespace().any(|begin| word.starts_with(begin))
             || self.parts.split_ascii_whitespace().any(|part| word.contains(part))

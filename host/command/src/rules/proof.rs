@@ -12,10 +12,52 @@ use brush_parser::ast::{
 
 /// Commands of the shell that change what later words mean, or run a text.
 const CHANGES: &[&str] = &[
-    ".", "source", "eval", "exec", "trap", "alias", "unalias", "enable", "disable", "hash", "rehash", "export", "declare",
-    "typeset", "readonly", "local", "read", "mapfile", "readarray", "unset", "set", "shopt", "setopt", "unsetopt",
-    "getopts", "let", "builtin", "autoload", "zmodload", "emulate", "bind", "bindkey", "complete", "compgen", "fc",
-    "history", "zle", "unfunction", "functions", "integer", "float", "vared", "print", "sched", "zstyle", "coproc",
+    ".",
+    "source",
+    "eval",
+    "exec",
+    "trap",
+    "alias",
+    "unalias",
+    "enable",
+    "disable",
+    "hash",
+    "rehash",
+    "export",
+    "declare",
+    "typeset",
+    "readonly",
+    "local",
+    "read",
+    "mapfile",
+    "readarray",
+    "unset",
+    "set",
+    "shopt",
+    "setopt",
+    "unsetopt",
+    "getopts",
+    "let",
+    "builtin",
+    "autoload",
+    "zmodload",
+    "emulate",
+    "bind",
+    "bindkey",
+    "complete",
+    "compgen",
+    "fc",
+    "history",
+    "zle",
+    "unfunction",
+    "functions",
+    "integer",
+    "float",
+    "vared",
+    "print",
+    "sched",
+    "zstyle",
+    "coproc",
 ];
 /// Those that change the directory, and with it what a relative path of a program means.
 const MOVES: &[&str] = &["cd", "pushd", "popd", "chdir"];
@@ -190,7 +232,11 @@ impl Proof {
             self.commands.append(&mut within);
         }
         let braces = brace::expand(raw, self.depth).map_err(|error| error.to_string())?;
-        let sure = if braces.len() > 1 { Sure::Begin(raw.find('{').unwrap_or_default()) } else { certainty(raw, &expansion.shown) };
+        let sure = if braces.len() > 1 {
+            Sure::Begin(raw.find('{').unwrap_or_default())
+        } else {
+            certainty(raw, &expansion.shown)
+        };
         Ok(vec![Word { text: expansion.shown, sure }])
     }
 
@@ -267,7 +313,8 @@ impl Proof {
 /// The name of a loop's variable may be one that programs or the shell obey.
 fn check_variable(name: &str) -> Done {
     let is_plain = name.len() <= VARIABLE_BYTES && name.bytes().all(|byte| byte.is_ascii_lowercase());
-    let is_obeyed = ["path", "proxy", "argv", "home", "shell", "prompt", "status"].iter().any(|word| name.contains(word));
+    let is_obeyed =
+        ["path", "proxy", "argv", "home", "shell", "prompt", "status"].iter().any(|word| name.contains(word));
     if is_plain && !is_obeyed { Ok(()) } else { Err(format!("the loop sets `{name}`")) }
 }
 

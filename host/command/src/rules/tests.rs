@@ -25,7 +25,9 @@ fn uncovered(rules: &[CommandPattern], command: &str) -> Option<String> {
     };
     match prove(command, false) {
         Ok(commands) if commands.is_empty() => Some("it runs nothing".into()),
-        Ok(commands) => commands.iter().find_map(|simple| covered(simple, &by).err()).map(|(what, why)| format!("{what}: {why}")),
+        Ok(commands) => {
+            commands.iter().find_map(|simple| covered(simple, &by).err()).map(|(what, why)| format!("{what}: {why}"))
+        }
         Err(why) => Some(why),
     }
 }
@@ -82,7 +84,21 @@ fn a_rule_that_cannot_be_kept_is_refused_with_what_to_write() {
 #[test]
 fn a_program_that_a_rule_denies_is_seen_before_the_script_is_read() {
     let is_rm = |word: &str| word == "rm";
-    for text in ["rm x", "a;rm x", "a&&rm x", "/bin/rm x", "r''m x", "r\"\"m x", "r\\m x", "r\\\nm x", "$(rm x)", "`rm x`", "$'\\x72m' x", "{rm,x}", "RM x"] {
+    for text in [
+        "rm x",
+        "a;rm x",
+        "a&&rm x",
+        "/bin/rm x",
+        "r''m x",
+        "r\"\"m x",
+        "r\\m x",
+        "r\\\nm x",
+        "$(rm x)",
+        "`rm x`",
+        "$'\\x72m' x",
+        "{rm,x}",
+        "RM x",
+    ] {
         assert!(may_run(text, is_rm), "{text}");
     }
     assert!(!may_run("cargo test --workspace && echo done | grep form", is_rm));

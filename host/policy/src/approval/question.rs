@@ -8,7 +8,7 @@ use crate::scope::Scope;
 use crate::session::ApprovalKey;
 use base::envelope::{Failure, duration};
 use base::text::sanitize;
-use config::{CellNetwork, Needed};
+use config::{CellNetwork, Needed, RuleSection};
 use futures_util::future::BoxFuture;
 use std::borrow::Cow;
 use std::time::Duration;
@@ -104,7 +104,7 @@ impl Question<'_> {
                 }
             };
             let landing = place.await.map_err(|failure| (failure, "the place where it would land".into()))?;
-            rehearsal.admit(&self.request(scope, landing), &consent.by);
+            rehearsal.admit(&self.request(scope, landing, Vec::new()), &consent.by);
         }
         Ok(consent)
     }
@@ -197,12 +197,31 @@ impl Question<'_> {
         (Failure::denied(why).hint(hint), "confine.mode".into())
     }
 
-    /// The rule that says yes. None does to what leaves its cell, gets a secret, needs more rights, or has this machine's network.
+    /// The rule that says yes.
     async fn answered_by_rule(&self, scope: &Scope) -> Option<By> {
+        match self.of_rules() {
+            Some(subject) => scope.allowed_by_rule(subject).await,
+            None => None,
+        }
+    }
+
+    /// The rules that would answer it always, for a person to keep.
+    async fn offered(&self, scope: &Scope) -> Vec<RuleSection> {
+        let (Some(subject), Some(rules)) = (self.of_rules(), &scope.rules) else { return Vec::new() };
+        let offered = rules.offered(subject, scope).await;
+        // What holds a secret is written nowhere.
+        let is_clean = |rule: &RuleSection| rule.parts().all(|(_, value)| scope.guard.redact(value) == value);
+        if offered.iter().all(is_clean) { offered } else { Vec::new() }
+    }
+
+    /// What rules may answer it by. None may where it leaves its cell, is only partially confined, gets a secret, needs more rights, or has this
+    /// machine's network.
+    fn of_rules(&self) -> Option<&Subject> {
         let subject = self.subject.filter(|_| !self.is_out() && self.refused.is_none() && self.lent.is_none())?;
         let needs_more = self.declaration.is_some_and(|declaration| declaration.privesc);
-        let is_open = self.confinement.and_then(Confinement::cell).is_some_and(|cell| cell.network == CellNetwork::Full);
-        if needs_more || is_open { None } else { scope.allowed_by_rule(subject).await }
+        let cell = self.confinement.and_then(Confinement::cell);
+        let is_open = cell.is_some_and(|cell| cell.network == CellNetwork::Full || !cell.by.is_full());
+        if needs_more || is_open { None } else { Some(subject) }
     }
 
     fn is_answered_before(&self, scope: &Scope) -> bool {
@@ -212,12 +231,13 @@ impl Question<'_> {
     /// Asks until the action would land in the place that the person was shown; returns that place.
     async fn answer(&self, scope: &Scope) -> Result<Answered, Failure> {
         if !scope.approver.is_read() {
-            let answer = scope.approver.ask(&self.request(scope, self.unread_landing())).await;
+            let answer = scope.approver.ask(&self.request(scope, self.unread_landing(), Vec::new())).await;
             return Ok(Answered { answer, by: scope.approver.name().into(), seen: None });
         }
+        let rules = self.offered(scope).await;
         let mut landing = self.site.landing().await?;
         for _ in 0..TIMES {
-            let (answer, by) = scope.approvals.ask(scope, self.request(scope, landing.clone())).await;
+            let (answer, by) = scope.approvals.ask(scope, self.request(scope, landing.clone(), rules.clone())).await;
             match answer {
                 Answer::Yes | Answer::YesForSession | Answer::Unconfined => {}
                 Answer::No | Answer::Nobody { .. } => return Ok(Answered { answer, by, seen: None }),
@@ -234,7 +254,7 @@ impl Question<'_> {
         .hint("wait until nothing else runs in the pane, then call again"))
     }
 
-    fn request(&self, scope: &Scope, landing: Landing) -> ApprovalRequest {
+    fn request(&self, scope: &Scope, landing: Landing, rules: Vec<RuleSection>) -> ApprovalRequest {
         let shown = |text: &str| sanitize::visible(&scope.guard.redact(text)).into_owned();
         ApprovalRequest {
             kind: self.key.kind,
@@ -250,6 +270,7 @@ impl Question<'_> {
                 Declaration { why, ..said.clone() }
             }),
             refused: self.refused.map(shown),
+            rules,
         }
     }
 }

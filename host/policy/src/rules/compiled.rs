@@ -3,6 +3,7 @@
 use super::path::Programs;
 use super::{CommandSubject, Subject};
 use crate::hosts::covers;
+use base::capability::Capability;
 use base::envelope::Failure;
 use base::target::Target;
 use command::rules::{CommandPattern, Simple, covered, may_run, prove};
@@ -105,6 +106,11 @@ impl Rules {
         &self.rules[at]
     }
 
+    /// All of them: the user's in the order of the file, then those of policies.
+    pub fn all(&self) -> impl Iterator<Item = &Rule> {
+        self.rules.iter()
+    }
+
     /// Whether there is none that allows.
     #[must_use]
     pub fn allows_nothing(&self) -> bool {
@@ -157,9 +163,7 @@ impl Rules {
 
     fn of_host(&self, index: &Index, target: &Target, tool: &str) -> Vec<usize> {
         let is_it = |at: &usize| match &self.rules[*at].about {
-            About::Host(host, port) => {
-                covers(host, target.host()) && port.is_none_or(|port| port == target.port())
-            }
+            About::Host(host, port) => covers(host, target.host()) && port.is_none_or(|port| port == target.port()),
             About::Command(_) | About::Write(_) | About::Tool => false,
         };
         index.hosts.iter().copied().filter(|at| self.rules[*at].is_about_tool(tool) && is_it(at)).collect()
@@ -234,6 +238,18 @@ impl Rules {
 }
 
 impl Rule {
+    /// Whether calls with this capability may meet it.
+    pub(crate) fn is_about(&self, capability: Capability) -> bool {
+        let decided = capability.decided_with();
+        let runs = matches!(decided, Capability::Shell | Capability::Exec | Capability::Programs);
+        match self.about {
+            About::Command(_) => runs,
+            About::Host(..) => runs || decided == Capability::Http,
+            About::Write(_) => decided == Capability::Files,
+            About::Tool => decided == Capability::Upstream || self.line.verdict == Verdict::Deny,
+        }
+    }
+
     /// Whether it is about calls of this tool; one that names none is about all. Tests of a command name no tool.
     fn is_about_tool(&self, tool: &str) -> bool {
         let Some(pattern) = self.line.section.tool.as_deref() else { return true };
@@ -244,7 +260,8 @@ impl Rule {
     #[must_use]
     pub fn counts_in(&self, workspace: &Path) -> bool {
         let named = self.line.workspace.as_deref();
-        !self.line.is_over() && named.is_none_or(|named| base::paths::canonical(named) == base::paths::canonical(workspace))
+        !self.line.is_over()
+            && named.is_none_or(|named| base::paths::canonical(named) == base::paths::canonical(workspace))
     }
 }
 

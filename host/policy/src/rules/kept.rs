@@ -11,11 +11,16 @@ use crate::confine::Confinement;
 use crate::scope::Scope;
 use base::envelope::Failure;
 use command::Destination;
-use config::Settings;
+use command::rules::{CommandPattern, Simple, prove};
+use config::{RuleSection, Settings};
 use parking_lot::Mutex;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+/// The most rules that one answer makes, and the longest text that they are made of, in bytes.
+const OFFERED: usize = 5;
+const OFFERED_BYTES: usize = 500;
 
 /// The rules in force.
 pub struct KeptRules {
@@ -44,7 +49,14 @@ impl KeptRules {
         let allows = settings.config.approval.rules;
         let rules = Arc::new(Rules::new(&settings.rules, allows)?);
         let state = Mutex::new(State { rules, seen: None });
-        Ok(Self { settings: settings.clone(), allows, confine, path, state })
+        let kept = Self { settings: settings.clone(), allows, confine, path, state };
+        kept.state.lock().seen = kept.stamp();
+        Ok(kept)
+    }
+
+    /// The file may have changed since these settings were read.
+    pub(crate) fn look_again(&self) {
+        self.state.lock().seen = None;
     }
 
     /// Those that were read last.
@@ -88,6 +100,39 @@ impl KeptRules {
         let mut shown: Vec<String> = found?.into_iter().map(|at| rules.rule(at).line.to_string()).collect();
         shown.dedup();
         Some(format!("a rule: {}", shown.join("; ")).into())
+    }
+
+    /// The rules that would allow it from now on; none where no rule can.
+    pub(crate) async fn offered(&self, subject: &Subject, scope: &Scope) -> Vec<RuleSection> {
+        if !self.allows {
+            return Vec::new();
+        }
+        match subject {
+            Subject::Command(command) => {
+                let is_readable = command.goes_to != Destination::Program && scope.backend.is_this_machine();
+                let [text] = command.texts.as_slice() else { return Vec::new() };
+                let (text, is_fed, workspace) = (text.clone(), command.is_fed, workspace(scope).await);
+                let programs = self.programs(&workspace);
+                let offer = command::aside(move || offered_commands(&text, is_fed, &programs, &workspace));
+                if is_readable { offer.await.unwrap_or_default() } else { Vec::new() }
+            }
+            Subject::Host(target) => vec![RuleSection { host: Some(target.server()), ..RuleSection::default() }],
+            Subject::Write(path) => {
+                let path = path.display().to_string();
+                let is_plain = !path.contains(['*', '?', '[', ']', '{', '}', '\\']);
+                is_plain.then(|| RuleSection { write: Some(path), ..RuleSection::default() }).into_iter().collect()
+            }
+            Subject::Call => vec![RuleSection { tool: Some(scope.tool.clone()), ..RuleSection::default() }],
+        }
+    }
+
+    /// Reads the file again: a person has just written it.
+    pub fn reload(&self) {
+        let stamp = self.stamp();
+        let read = self.settings.rules_anew().ok();
+        if let Some(rules) = read.and_then(|lines| Rules::new(&lines, self.allows).ok()) {
+            *self.state.lock() = State { rules: Arc::new(rules), seen: stamp };
+        }
     }
 
     /// The rules for each command of a script; none where one has none.
@@ -154,6 +199,26 @@ impl KeptRules {
         let found = self.settings.sources.user.as_ref()?.metadata().ok()?;
         Some((found.ino(), found.size(), found.mtime(), found.mtime_nsec()))
     }
+}
+
+/// A rule for each command of a script, with all its words; none where one of them cannot have one.
+fn offered_commands(text: &str, is_fed: bool, programs: &Programs, workspace: &Path) -> Vec<RuleSection> {
+    let rule = |simple: &Simple| {
+        let pattern = simple.shown();
+        CommandPattern::parse(&pattern).ok()?.covers(simple).ok()?;
+        let is_known = simple.is_of_the_shell() || simple.program().contains('/');
+        (is_known || programs.check(simple.program()).is_ok()).then_some(())?;
+        let workspace = Some(workspace.display().to_string());
+        Some(RuleSection { command: Some(pattern), workspace, ..RuleSection::default() })
+    };
+    let commands = prove(text, is_fed).unwrap_or_default();
+    // A person has to see all of what would be written.
+    if commands.len() > OFFERED || text.len() > OFFERED_BYTES {
+        return Vec::new();
+    }
+    let mut rules = commands.iter().map(rule).collect::<Option<Vec<_>>>().unwrap_or_default();
+    rules.dedup();
+    rules
 }
 
 async fn workspace(scope: &Scope) -> PathBuf {

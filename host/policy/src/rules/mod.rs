@@ -9,7 +9,7 @@ mod path;
 #[cfg(test)]
 mod tests;
 
-pub use compiled::Rules;
+pub use compiled::{Covered, Rule, Rules};
 pub use kept::KeptRules;
 pub use path::Programs;
 

@@ -53,7 +53,9 @@ fn files_are_meant_by_their_paths() {
 
 #[test]
 fn a_tool_is_meant_by_its_name_and_alone_by_all_that_it_asks() {
-    let rules = rules("[[allow]]\ntool = 'git__*'\n[[deny]]\ntool = 'run_shell'\n[[deny]]\ntool = 'shell'\ncommand = 'rm'").unwrap();
+    let rules =
+        rules("[[allow]]\ntool = 'git__*'\n[[deny]]\ntool = 'run_shell'\n[[deny]]\ntool = 'shell'\ncommand = 'rm'")
+            .unwrap();
     assert!(allows(&rules, &Subject::Call, "git__log") && !allows(&rules, &Subject::Call, "github__log"));
     assert!(!allows(&rules, &command("ls"), "git__log"));
     assert!(denies(&rules, &command("ls"), "run_shell"));
@@ -110,7 +112,8 @@ fn each_command_of_a_text_needs_a_rule_that_counts() {
 /// A bound that a slow machine keeps, too: decided in less than 1 ms, and looked at in less than 5 µs, where it is measured.
 #[test]
 fn five_hundred_rules_cost_what_a_few_do() {
-    let text: String = (0..500).map(|n| format!("[[allow]]\ncommand = 'tool{n} run *'\n[[deny]]\ncommand = 'bad{n} x'\n")).collect();
+    let text: String =
+        (0..500).map(|n| format!("[[allow]]\ncommand = 'tool{n} run *'\n[[deny]]\ncommand = 'bad{n} x'\n")).collect();
     let rules = rules(&text).unwrap();
     let counts = |_: &compiled::Rule| true;
     let begin = Instant::now();

@@ -200,7 +200,6 @@ pub(super) const TRIES: &[Try] = &[
     ("git archive *", "git archive --exec=./x --remote=.", Asked, CWE88),
     ("git -C /srv/repo *", "git -C /srv/repo -c core.pager=id log", Asked, GIT),
     ("git -C /srv/repo *", "git -C /srv/repo config x y", Asked, GIT),
-
     ("git *", "git $X", Asked, POSIX),
     ("git log *", "git log $X", Asked, POSIX),
     ("find *", "find . -exec rm {} +", Asked, GTFO),
