@@ -23,6 +23,7 @@ mod program;
 mod prompt;
 mod recorded;
 mod records;
+mod rules;
 mod run;
 mod schedules;
 mod screen;

@@ -25,7 +25,7 @@ fn the_question_shows_what_where_who_and_why() {
         "    in │ /",
         "/work\n   why │ to see whether it works\n   run │ touch ran\n     2 │ echo 'second line'\n  cell │ writes below /",
         "run_shell (built in) would run on local, confined with named hosts only: 2 lines, 28 bytes\nAllow?",
-        "Allow? [y]es, [N]o, [s]ession: all commands of this plugin until Toolcrib ends >",
+        "Allow? [y]es, [N]o, [a]lways or never, by a rule, [s]ession: all commands of this plugin until Toolcrib ends >",
     ] {
         assert!(screen.contains(text), "{text:?} is not in:\n{screen}");
     }

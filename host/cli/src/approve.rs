@@ -3,10 +3,12 @@
 //! The question is asked here with the words that its own program has for it. A program whose commands could answer tells no question and takes
 //! no answer (`calls.rs`).
 
+use super::Global;
 use super::calls::{Answer, Asked, Program, SHOWN_ID, ask, ask_all, directory, id};
 use super::outside::Outside;
+use super::policy::rules::Keeper;
 use super::screen::{Table, print_json};
-use super::setup::{dirs, usage};
+use super::setup::{dirs, sources, usage};
 use super::terminal::Terminal;
 use base::text::sanitize;
 use serde_json::json;
@@ -19,7 +21,7 @@ use toolcrib::policy::approval::{self, ApprovalRequest, Approver};
 
 #[derive(clap::Args)]
 #[command(
-    after_help = "Without an id the open questions are listed. A question is answered at this terminal, by y, n or s (or u, where that is offered), whichever terminal \
+    after_help = "Without an id the open questions are listed. A question is answered at this terminal, by y, n or s (or u, a and never, where those are offered), whichever terminal \
 answers first. Programs whose commands are not all confined are left out: one of those could answer for you."
 )]
 pub(super) struct Arguments {
@@ -31,7 +33,7 @@ pub(super) struct Arguments {
     json: bool,
 }
 
-pub(super) async fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
+pub(super) async fn run(global: &Global, arguments: &Arguments) -> Result<ExitCode, Failure> {
     let directory = directory()?;
     let (mut open, mut closed) = (Vec::new(), Vec::new());
     for (program, answer) in ask_all(&directory, &Asked::Questions).await? {
@@ -57,7 +59,8 @@ pub(super) async fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     };
     let dirs = dirs()?;
     let local = Local::new(dirs.home.clone(), dirs.home.clone(), dirs.state.clone(), dirs.environment.clone());
-    let terminal = Outside { approver: Arc::new(Terminal::default()), local: Arc::new(local) };
+    let keeper = Keeper { sources: sources(global, &dirs)?, rules: None };
+    let terminal = Outside { approver: Arc::new(Terminal::keeping(keeper)), local: Arc::new(local) };
     if !terminal.is_read() {
         return Err(
             usage("there is no terminal to answer on").hint("answer in a terminal: no command may answer for you")

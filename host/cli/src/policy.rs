@@ -2,6 +2,7 @@
 
 mod checked;
 mod install;
+pub(super) mod rules;
 
 use super::screen::{BOLD, Page, Table};
 use super::setup::Setup;
@@ -34,6 +35,9 @@ pub(super) enum Arguments {
         #[arg(long)]
         json: bool,
     },
+    /// The rules that answer questions: list, add, remove and test them
+    #[command(subcommand)]
+    Rules(rules::Arguments),
     /// Say what a policy would refuse here, and with --yes make it the machine's, as root
     Lock(install::Arguments),
     /// Replace the machine's policy by one that its `policy` keys have signed, and those of the new one too, as root
@@ -46,6 +50,7 @@ pub(super) async fn run(global: &Global, arguments: &Arguments) -> Result<ExitCo
         Arguments::Explain { tool, why_not: true, json } => why_not(&setup().await?, tool, *json).await,
         Arguments::Explain { tool, why_not: false, json } => explain(&setup().await?, tool, *json),
         Arguments::Check { json } => check(&setup().await?, *json).await,
+        Arguments::Rules(arguments) => rules::run(global, arguments).await,
         Arguments::Lock(arguments) => install::lock(global, arguments).await,
         Arguments::Install(arguments) => install::install(arguments),
     }

@@ -134,8 +134,8 @@ pub(super) struct StillTerminal {
 }
 
 impl StillTerminal {
-    pub(super) fn new(progress: Arc<Progress>) -> Self {
-        Self { terminal: Terminal::default(), progress }
+    pub(super) fn new(terminal: Terminal, progress: Arc<Progress>) -> Self {
+        Self { terminal, progress }
     }
 }
 

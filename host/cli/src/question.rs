@@ -34,6 +34,8 @@ pub(super) struct Question<'r> {
     request: &'r ApprovalRequest,
     lines: Vec<Line<'r>>,
     label_width: usize,
+    /// Its answer can be kept as a rule.
+    can_keep: bool,
 }
 
 struct Line<'r> {
@@ -64,7 +66,12 @@ impl<'r> Question<'r> {
             })
             .collect();
         let label_width = lines.iter().map(|line| line.label.len()).max().unwrap_or_default();
-        Self { request, lines, label_width }
+        Self { request, lines, label_width, can_keep: false }
+    }
+
+    /// The same where its answer can be kept as a rule.
+    pub(super) fn keeping(self, can_keep: bool) -> Self {
+        Self { can_keep: can_keep && !self.request.rules.is_empty(), ..self }
     }
 
     /// Lays out what follows that position. None when the terminal is too small for any of it together with what is asked.
@@ -83,7 +90,8 @@ impl<'r> Question<'r> {
         let summary = format!("{}\r\n", size.folded(&self.request.summary(mark)));
         let out = self.request.out().map(|covers| format!("; [u]nconfined: {covers}")).unwrap_or_default();
         let all = self.request.all();
-        let asks = format!("{bold}Allow?{bold:#} [y]es, [N]o, [s]ession: {all} until Toolcrib ends{out} > ");
+        let kept = if self.can_keep { ", [a]lways or never, by a rule" } else { "" };
+        let asks = format!("{bold}Allow?{bold:#} [y]es, [N]o{kept}, [s]ession: {all} until Toolcrib ends{out} > ");
         let is_last = room(&format!("{summary}{asks}")).is_some_and(|room| rows.len() <= room);
         let (shown, foot, prompt) = if is_last {
             (rows.len(), summary, asks)
@@ -178,6 +186,7 @@ impl Size {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ::config::RuleSection;
     use toolcrib::policy::approval::{ActionKind, Landing};
 
     fn request(action: &str) -> ApprovalRequest {
@@ -192,6 +201,7 @@ mod tests {
             details: None,
             declaration: None,
             refused: None,
+            rules: Vec::new(),
         }
     }
 
@@ -215,6 +225,17 @@ mod tests {
                         run_shell (built in) would run on local: 2 lines, 13 bytes\n\
                         Allow? [y]es, [N]o, [s]ession: all commands of this plugin until Toolcrib ends > ";
         assert_eq!(pages, [question]);
+    }
+
+    #[test]
+    fn an_answer_that_can_be_kept_is_offered() {
+        let size = Size { rows: 24, columns: 200 };
+        let rule = RuleSection { command: Some("ls".into()), ..RuleSection::default() };
+        let asked = ApprovalRequest { rules: vec![rule], ..request("ls") };
+        let prompt = |question: Question<'_>| question.page(Place::default(), size).expect("room").prompt;
+        assert!(prompt(Question::new(&asked).keeping(true)).contains("[a]lways or never"));
+        assert!(!prompt(Question::new(&asked)).contains("[a]lways"));
+        assert!(!prompt(Question::new(&request("ls")).keeping(true)).contains("[a]lways"));
     }
 
     #[test]

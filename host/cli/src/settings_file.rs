@@ -1,12 +1,14 @@
 //! The user's settings as a text to edit: one section is written or removed, all else in the file stays as it is, comments too.
 
+use super::policy::rules::lines;
 use super::setup::{cannot, usage};
+use ::config::{RuleSection, Verdict};
 use base::paths::canonical;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::io;
 use std::path::{Path, PathBuf};
-use toml_edit::{DocumentMut, Item, Table, TableLike, Value};
+use toml_edit::{ArrayOfTables, DocumentMut, Item, Table, TableLike, Value};
 use toolcrib::config::Sources;
 use toolcrib::envelope::Failure;
 
@@ -99,6 +101,36 @@ impl SettingsFile {
         if let Some(above) = above {
             let end = format!("{}{above}", self.document.trailing().as_str().unwrap_or_default());
             self.document.set_trailing(end);
+        }
+        self.save()
+    }
+
+    /// Writes a rule behind those that are there; returns its lines.
+    pub(super) fn add_rule(&mut self, verdict: Verdict, section: &RuleSection) -> Result<String, Failure> {
+        let mut rule = Table::new();
+        for (key, text) in section.parts() {
+            rule.insert(key, Item::Value(text.into()));
+        }
+        let shown = lines(verdict, section);
+        let key = verdict.name();
+        let rules = self.document.entry(key).or_insert_with(|| Item::ArrayOfTables(ArrayOfTables::new()));
+        match rules {
+            Item::ArrayOfTables(rules) => rules.push(rule),
+            Item::Value(Value::Array(rules)) => rules.push(rule.into_inline_table()),
+            Item::None | Item::Value(_) | Item::Table(_) => {
+                return Err(unusable(&self.path, &format!("`{key}` is not a list of rules")));
+            }
+        }
+        self.save()?;
+        Ok(shown)
+    }
+
+    /// Removes a rule by its place among those of its verdict.
+    pub(super) fn remove_rule(&mut self, verdict: Verdict, index: usize) -> Result<(), Failure> {
+        match self.document.get_mut(verdict.name()) {
+            Some(Item::ArrayOfTables(rules)) if index < rules.len() => _ = rules.remove(index),
+            Some(Item::Value(Value::Array(rules))) if index < rules.len() => _ = rules.remove(index),
+            Some(_) | None => return Err(unusable(&self.path, &"the rule is gone from it")),
         }
         self.save()
     }

@@ -1,8 +1,10 @@
 //! From the process's environment and flags to a host: the only place that reads either.
 
 use super::outside::Outside;
+use super::policy::rules::Keeper;
 use super::progress::{Progress, StillTerminal};
 use super::sections::{Stray, strays};
+use super::terminal::Terminal;
 use super::{Global, PanesAt, choice, notice};
 use base::disk::{OwnDir, told};
 use base::paths::canonical;
@@ -181,7 +183,7 @@ impl Setup {
             }
         };
         let progress = Arc::new(Progress::default());
-        let approver = approver(global, &host, progress.clone(), local);
+        let approver = approver(global, &host, &sources, progress.clone(), local);
         let context = CallContext::new(format!("cli:{}", settings.config.agent.name), Arc::new(tools), backend)
             .panes(panes)
             .approver(approver)
@@ -326,11 +328,18 @@ fn own_pane(backend: &Arc<dyn Backend>, is_here: bool) -> Result<Panes, Failure>
     Ok(Panes::Own(Arc::new(own)))
 }
 
-fn approver(global: &Global, host: &Host, progress: Arc<Progress>, local: Arc<dyn Backend>) -> Arc<dyn Approver> {
+fn approver(
+    global: &Global,
+    host: &Host,
+    sources: &Sources,
+    progress: Arc<Progress>,
+    local: Arc<dyn Backend>,
+) -> Arc<dyn Approver> {
     if global.yes {
         return Arc::new(host.always_yes());
     }
-    Arc::new(Outside { approver: Arc::new(StillTerminal::new(progress)), local })
+    let keeper = Keeper { sources: sources.clone(), rules: Some(host.policy().rules().clone()) };
+    Arc::new(Outside { approver: Arc::new(StillTerminal::new(Terminal::keeping(keeper), progress)), local })
 }
 
 /// The directory of the user's own plugins; it may be missing. An error where another user could put plugins into it.

@@ -1,8 +1,11 @@
 //! The person at the terminal: approvals on `/dev/tty`, so that stdin may carry anything else.
 
+use super::policy::rules::{Keeper, lines};
 use super::question::{Place, Question, Size};
 use super::setup::usage;
+use ::config::Verdict;
 use async_trait::async_trait;
+use base::text::{columns, sanitize};
 use rustix::termios::{
     LocalModes, OptionalActions, QueueSelector, Termios, tcflush, tcgetattr, tcgetwinsize, tcsetattr,
 };
@@ -15,19 +18,32 @@ use toolcrib::policy::approval::{Answer, ApprovalRequest, Approver, Nobody};
 const TERMINAL: &str = "/dev/tty";
 /// How long an answer may be, in bytes; more is not an answer.
 const ANSWER_BYTES: usize = 256;
+/// What stands before each row of a rule.
+const RULE: &str = "  rule │ ";
 /// The size of a terminal that does not report one: rows that are shorter than they could be do no harm.
 const UNKNOWN: Size = Size { rows: 12, columns: 40 };
 
 /// Asks on the controlling terminal, one question at a time.
 #[derive(Default)]
-pub(super) struct Terminal(tokio::sync::Mutex<()>);
+pub(super) struct Terminal {
+    asking: tokio::sync::Mutex<()>,
+    /// Where answers are kept that count always; none where they cannot be.
+    keeper: Option<Keeper>,
+}
+
+impl Terminal {
+    /// The same, where answers can be kept as rules.
+    pub(super) fn keeping(keeper: Keeper) -> Self {
+        Self { keeper: Some(keeper), ..Self::default() }
+    }
+}
 
 #[async_trait]
 impl Approver for Terminal {
     async fn ask(&self, request: &ApprovalRequest) -> Answer {
-        let _one_at_a_time = self.0.lock().await;
+        let _one_at_a_time = self.asking.lock().await;
         let Ok((mut writer, reader)) = open() else { return Nobody.ask(request).await };
-        let question = Question::new(request);
+        let question = Question::new(request).keeping(self.keeper.is_some());
         let mut place = Place::default();
         loop {
             let size = size(&writer);
@@ -44,6 +60,16 @@ impl Approver for Terminal {
                 ("y" | "yes" | "Y", None) => return Answer::Yes,
                 ("s" | "session" | "S", None) => return Answer::YesForSession,
                 ("u" | "unconfined" | "U", None) if request.out().is_some() => return Answer::Unconfined,
+                ("a" | "always" | "A", None) => {
+                    if self.keep(Verdict::Allow, request, &mut writer, &reader).await {
+                        return Answer::Yes;
+                    }
+                }
+                ("never", None) => {
+                    if self.keep(Verdict::Deny, request, &mut writer, &reader).await {
+                        return Answer::No;
+                    }
+                }
                 ("", None) => return Answer::No,
                 ("", Some(next)) => place = next,
                 _ => {}
@@ -58,6 +84,50 @@ impl Approver for Terminal {
     fn is_read(&self) -> bool {
         File::open(TERMINAL).is_ok()
     }
+}
+
+impl Terminal {
+    /// Shows the lines of the rules, and writes them once the person says so; false where nothing was written.
+    async fn keep(
+        &self,
+        verdict: Verdict,
+        request: &ApprovalRequest,
+        writer: &mut File,
+        reader: &pipe::Receiver,
+    ) -> bool {
+        let Some(keeper) = self.keeper.as_ref().filter(|_| !request.rules.is_empty()) else { return false };
+        let text: String = request.rules.iter().map(|rule| lines(verdict, rule)).collect();
+        // What is shown is what is written, to the letter.
+        if sanitize::visible(&text) != text {
+            let _ = show(writer, "the rule has letters that cannot be shown: it is not written\r\n", "");
+            return false;
+        }
+        let text = quoted(&text, size(writer));
+        let prompt =
+            format!("Write this into {}? [y]es, [N]o > ", sanitize::visible_line(&keeper.file().display().to_string()));
+        if show(writer, &format!("\r\n{text}"), &prompt).is_err() {
+            return false;
+        }
+        let typed = read_line(reader).await;
+        if !typed.is_ok_and(|typed| matches!(typed.trim(), "y" | "yes" | "Y")) {
+            return false;
+        }
+        match keeper.keep(verdict, &request.rules) {
+            Ok(()) => true,
+            Err(failure) => {
+                let why = sanitize::visible_line(&failure.message);
+                let _ = show(writer, &format!("it was not written: {why}\r\n"), "");
+                false
+            }
+        }
+    }
+}
+
+/// A text in rows that no row of the host's looks like.
+fn quoted(text: &str, size: Size) -> String {
+    let columns = size.columns.saturating_sub(columns::width(RULE)).max(2);
+    let rows = text.lines().flat_map(|line| columns::rows(line, columns));
+    rows.map(|row| format!("{RULE}{}\r\n", row.text)).collect()
 }
 
 /// Opens the terminal twice, for our own file descriptions: making one non-blocking does not change the shell's.

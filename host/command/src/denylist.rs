@@ -130,7 +130,7 @@ fn normal(path: &str) -> Vec<&str> {
 
 /// Whether `want` is a cluster of short options, and all of them are among `words`, however split. An option of two
 /// dashes counts as its first letter when the cluster has more than one: `--recursive --force` is `-rf`.
-fn has_flags(want: &str, words: &[String]) -> bool {
+pub(super) fn has_flags(want: &str, words: &[String]) -> bool {
     let Some(letters) = cluster(want) else { return false };
     // Longer ones, or with a letter twice, are words with one dash, like the `-delete` of find.
     let distinct = letters.char_indices().all(|(index, letter)| !letters[..index].contains(letter));

@@ -13,6 +13,7 @@ mod denylist;
 mod large_stack;
 mod lexer;
 mod reader;
+pub mod rules;
 mod word;
 mod wrapper;
 
@@ -107,7 +108,8 @@ impl Script {
 
     /// Treats text with invalid syntax as commands nevertheless, since a shell may read the rest of it later: from each of its words on,
     /// because a word that starts another command may come before it.
-    fn by_words(text: &str) -> Self {
+    #[must_use]
+    pub fn by_words(text: &str) -> Self {
         let parts = text.split([';', '|', '&', '\n', '(', ')', '{', '}', '`', '$']);
         let parts = parts.map(|part| part.split_whitespace().map(|word| word.trim_matches(['"', '\'']).to_owned()));
         let from_each_word = |words: Vec<String>| {

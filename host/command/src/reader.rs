@@ -40,6 +40,12 @@ impl Place {
 
 /// The words of a text that is one simple command and nothing else.
 pub(super) fn sole_command(text: &str) -> Option<Vec<String>> {
+    let words = sole_words(text)?;
+    Some(words.into_iter().map(|(_, shown)| shown).collect())
+}
+
+/// The same, each as it is written and without its quotes.
+pub(super) fn sole_words(text: &str) -> Option<Vec<(String, String)>> {
     let program = Reader::new().parse(text, 0).ok()?;
     let [CompoundList(items)] = program.complete_commands.as_slice() else { return None };
     let [ast::CompoundListItem(AndOrList { first, additional }, SeparatorOperator::Sequence)] = items.as_slice() else {
@@ -57,8 +63,11 @@ pub(super) fn sole_command(text: &str) -> Option<Vec<String>> {
             Item::IoRedirect(_) | Item::ProcessSubstitution(..) => return None,
         }
     }
-    let words = words.into_iter().map(|word| word::word(&word.value, 0).ok().filter(|word| word.runs.is_empty()));
-    words.map(|word| word.map(|word| word.shown)).collect::<Option<_>>().filter(|_| additional.is_empty())
+    let words = words.into_iter().map(|word| {
+        let read = word::word(&word.value, 0).ok().filter(|read| read.runs.is_empty());
+        read.map(|read| (word.value.clone(), read.shown))
+    });
+    words.collect::<Option<_>>().filter(|_| additional.is_empty())
 }
 
 pub(super) struct Reader {
@@ -86,7 +95,12 @@ impl Reader {
         }
     }
 
-    fn parse_as(&mut self, text: &str, depth: usize, extended_globs: bool) -> Result<ast::Program, Unparsable> {
+    pub(super) fn parse_as(
+        &mut self,
+        text: &str,
+        depth: usize,
+        extended_globs: bool,
+    ) -> Result<ast::Program, Unparsable> {
         self.spend(text.len())?;
         let tokens = lexer::tokens(text, depth, extended_globs)?;
         self.spend(cost::of(&tokens, depth)?)?;

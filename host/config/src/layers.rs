@@ -12,6 +12,7 @@ use super::narrow::{RULES, Rule, When, is_set_up};
 use super::policy_file::{Lock, PolicyFile};
 use super::read::{ConfigError, Leaf, Origin, Reader, defaults, get, invalid_at, put, stray_variables};
 use super::remedy::Over;
+use super::rules::RuleLine;
 use super::{Bounds, Config};
 use crate::trail::{PolicyDigest, TrailSettings};
 use base::dirs::Dirs;
@@ -81,6 +82,8 @@ pub struct Settings {
     pub config: Config,
     /// Where each of them comes from.
     pub origins: Origins,
+    /// The rules of the user's file in its order, then those of the policies.
+    pub rules: Vec<RuleLine>,
     /// The locks of the policy files, in their order: a plugin needs the word of every one.
     pub locks: Vec<Lock>,
     /// The policy files, those that are not there too.
@@ -128,7 +131,9 @@ impl Settings {
         let plain = Reader { home: &sources.home, start: None, is_policy: false };
         let mut draft = Draft::new(defaults().clone());
         if let Some(path) = &sources.user {
-            draft.replace(plain.file(path, sources.user_required)?);
+            let (leaves, rules) = plain.user_file(path, sources.user_required)?;
+            draft.replace(leaves);
+            draft.rules = rules;
         }
         if let Some(path) = &sources.project {
             draft.lay_project(path, sources.project_sha256.as_deref(), plain)?;
@@ -142,6 +147,21 @@ impl Settings {
     /// The same below the policies, which are read anew.
     pub fn anew(&self) -> Result<Self, ConfigError> {
         Self::under_policies(self.sources.clone(), self.below.clone())
+    }
+
+    /// The rules as the user's file has them now, and those of the policies as they were read.
+    ///
+    /// # Errors
+    ///
+    /// Where that file cannot be used.
+    pub fn rules_anew(&self) -> Result<Vec<RuleLine>, ConfigError> {
+        let reader = Reader { home: &self.sources.home, start: None, is_policy: false };
+        let mut rules = match &self.sources.user {
+            Some(path) => reader.user_file(path, self.sources.user_required)?.1,
+            None => Vec::new(),
+        };
+        rules.extend(self.rules.iter().filter(|rule| rule.is_policy).cloned());
+        Ok(rules)
     }
 
     /// The same with further arguments of `--set` behind those that they were read with; the policies are read anew, and nothing else is.
@@ -196,6 +216,7 @@ impl Settings {
             let file = PolicyFile::read(policy, &reader)?;
             draft.narrow_by_policy(file.narrows);
             locks.extend(file.lock);
+            draft.rules.extend(file.rules);
             policies.push(PolicyDigest { path: policy.path.clone(), sha256: file.sha256 });
         }
         for (toolset, grant) in grants {
@@ -289,6 +310,7 @@ pub struct Draft {
     values: Table,
     origins: Origins,
     bounds: Bounds,
+    rules: Vec<RuleLine>,
     notices: Vec<String>,
 }
 
@@ -296,7 +318,7 @@ impl Draft {
     fn new(values: Table) -> Self {
         let shared = RULES.iter().filter(|(key, ..)| !key.contains('*'));
         let origins = Origins(shared.map(|(key, ..)| ((*key).to_owned(), Origin::Default)).collect());
-        Self { values, origins, bounds: Bounds::default(), notices: Vec::new() }
+        Self { values, origins, bounds: Bounds::default(), rules: Vec::new(), notices: Vec::new() }
     }
 
     fn replace(&mut self, mut leaves: Vec<Leaf>) {
@@ -454,9 +476,10 @@ impl Draft {
         policies: Vec<PolicyDigest>,
         trail: TrailSettings,
     ) -> Settings {
-        let config = Config::deserialize(Value::Table(self.values)).expect("every value was checked when it was read");
-        let config = Config { bounds: self.bounds, ..config };
-        Settings { config, origins: self.origins, locks, policies, trail, notices: self.notices, sources, below }
+        let Self { values, origins, bounds, rules, notices } = self;
+        let config = Config::deserialize(Value::Table(values)).expect("every value was checked when it was read");
+        let config = Config { bounds, ..config };
+        Settings { config, origins, rules, locks, policies, trail, notices, sources, below }
     }
 }
 

@@ -22,6 +22,7 @@ mod programs;
 mod read;
 mod remedy;
 pub mod requests;
+mod rules;
 mod secrets;
 mod shell;
 mod size;
@@ -52,6 +53,7 @@ pub use programs::{ProgramResult, ProgramSection};
 pub use read::project_sha256;
 pub use read::{ConfigError, Origin, Place};
 pub use remedy::{Needed, Remedies};
+pub use rules::{RuleLine, RuleSection, Verdict};
 pub use secrets::{LeakAction, LeakGate, Leaks, Part, SecretSection, ShapeAction, Template};
 pub use shell::PluginShell;
 pub use size::MemoryBound;
@@ -386,6 +388,8 @@ pub struct Embedder {
 pub struct Approval {
     /// Whether `--yes` may answer in advance.
     pub allow_yes: bool,
+    /// Whether the user's `[[allow]]` rules may answer.
+    pub rules: bool,
     /// How long a person is waited for, in milliseconds.
     #[serde(deserialize_with = "between::<1, YEAR_MS, _>")]
     pub timeout_ms: u64,

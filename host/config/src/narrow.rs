@@ -165,6 +165,7 @@ const SHARED: &[Row] = &[
     ("embedder.timeout_ms", Min, EachTime),
     ("embedder.max_pending", Min, AtStart),
     ("approval.allow_yes", And, EachTime),
+    ("approval.rules", And, EachTime),
     ("approval.timeout_ms", Min, AtStart),
     ("approval.notify", Never, AtStart),
     ("audit.required", Or, AtStart),

@@ -7,6 +7,7 @@ use super::layers::PolicySource;
 use super::narrow::is_plugin_name;
 use super::plugins::PinTable;
 use super::read::{Author, ConfigError, Document, Leaf, Origin, Place, Reader, invalid_at, read_text};
+use super::rules::{self, RuleLine};
 use super::sha256_hex;
 use super::vetting::{Ceiling, ClockTable, GrantBy, KeyTable, Revoked, RevokedTable, Signed, SignedKeys, Threshold};
 use crate::trail::{Keeping, SyncAt, TrailSettings};
@@ -27,6 +28,8 @@ pub(super) struct PolicyFile {
     pub(super) narrows: Vec<Leaf>,
     /// Which plugins may be there at all.
     pub(super) lock: Option<Lock>,
+    /// What it denies.
+    pub(super) rules: Vec<RuleLine>,
     /// The digest of its bytes; none where there is no such file.
     pub(super) sha256: Option<String>,
 }
@@ -185,6 +188,7 @@ impl PolicyFile {
             })?;
             table.checked(&document, reader, of_root)
         });
+        let rules = rules::take(&mut document, true, reader.home)?;
         let (lock, demands) = lock.transpose()?.unzip();
         let demands = demands.unwrap_or_default();
         let mut narrows = reader.leaves(&document)?;
@@ -195,7 +199,7 @@ impl PolicyFile {
         for demanded in [audit, confinement].into_iter().flatten() {
             narrows.push(demanded?);
         }
-        Ok(Self { lock, narrows, sha256 })
+        Ok(Self { lock, narrows, rules, sha256 })
     }
 }
 

@@ -5,6 +5,7 @@
 use super::allowlist::locate;
 use super::narrow::{RULES, Rule, is_plugin_name, is_section, nearest, rule_of};
 use super::requests::prefix;
+use super::rules::{self, RuleLine};
 use super::{Config, DEFAULT_TOML, HostPattern, WORKSPACE};
 use base::disk::{Foreign, Unreadable, check_obeyed, open_itself, open_of_root, told};
 use serde::Deserialize;
@@ -128,10 +129,19 @@ pub(super) fn defaults() -> &'static Table {
 }
 
 impl Reader<'_> {
-    /// Reads a file; none where there is no file that has to be.
+    /// Reads a file without rules; none where there is no file that has to be.
+    #[cfg(test)]
     pub(super) fn file(&self, path: &Path, required: bool) -> Result<Vec<Leaf>, ConfigError> {
         let text = read_text(path, required, Author::OursAlone)?;
         text.map_or_else(|| Ok(Vec::new()), |text| self.text(path, &text))
+    }
+
+    /// The same of the user's file, with its rules.
+    pub(super) fn user_file(&self, path: &Path, required: bool) -> Result<(Vec<Leaf>, Vec<RuleLine>), ConfigError> {
+        let Some(text) = read_text(path, required, Author::OursAlone)? else { return Ok((Vec::new(), Vec::new())) };
+        let mut document = Document::parse(path, &text)?;
+        let rules = rules::take(&mut document, false, self.home)?;
+        Ok((self.leaves(&document)?, rules))
     }
 
     /// The settings that a text names of those that a project may narrow; none where it is not TOML.
@@ -444,6 +454,9 @@ fn unknown(key: &str) -> String {
         key.strip_prefix("plugin.").is_some_and(|rest| !rest.split('.').next().is_some_and(is_plugin_name));
     if is_misnamed {
         return format!("`{key}`: the name of a plugin is 1 to 64 characters of A-Z, a-z, 0-9, `_`, `-`");
+    }
+    if key == "allow" || key == "deny" {
+        return format!("`{key}` is not a setting here: rules are in your own settings file alone");
     }
     if key == "lock" || key.starts_with("lock.") {
         return format!("`{key}` is not a setting: only a policy file can have a lock");

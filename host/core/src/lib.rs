@@ -60,7 +60,8 @@ pub mod capability {
 /// Settings, and where they are read.
 pub mod config {
     pub use ::config::{
-        Config, ConfigError, Limits, Origins, PolicySource, Settings, Sources, UpstreamConfirm, UpstreamSection,
+        Config, ConfigError, Limits, Origins, PolicySource, RuleSection, Settings, Sources, UpstreamConfirm,
+        UpstreamSection, Verdict,
     };
 }
 

@@ -11,14 +11,15 @@ pub use hub::{Approvals, OpenQuestion};
 pub use notify::Notifier;
 pub use words::{Foreign, Mark};
 
+pub use question::By;
 pub use question::Site;
-pub(super) use question::{By, Consent, Lending, Question};
+pub(super) use question::{Consent, Lending, Question};
 
 use super::in_force::InForce;
 use crate::scope::Scope;
 use async_trait::async_trait;
 pub use base::declaration::{Declaration, Risk};
-use config::Needed;
+use config::{Needed, RuleSection};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use std::time::Duration;
@@ -148,6 +149,9 @@ pub struct ApprovalRequest {
     pub declaration: Option<Declaration>,
     /// What its cell refused the very same command when it ran last. Only where there is something, [`Answer::Unconfined`] is an answer.
     pub refused: Option<String>,
+    /// The rules that would answer it always; empty where only a person may, or settings let rules allow nothing.
+    #[serde(default)]
+    pub rules: Vec<RuleSection>,
 }
 
 /// How far a command is confined that a person is asked about. Texts are sanitised.

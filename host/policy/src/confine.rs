@@ -280,6 +280,11 @@ impl Confine {
         Ok(Some(all))
     }
 
+    /// The directories that commands write in besides the workspace.
+    pub(super) fn written(&self) -> impl Iterator<Item = &PathBuf> {
+        self.write.iter()
+    }
+
     /// Why a directory is not one that confined commands may write in.
     pub(super) fn never_written(&self, root: &Path, programs: &[PathBuf]) -> Option<String> {
         if let Some(why) = self.never_workspace(root) {

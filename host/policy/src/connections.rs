@@ -5,6 +5,7 @@
 use super::approval::{ActionKind, By, Landing, Question};
 use super::hosts::{AdmittedTarget, HostRules, Opens, covers};
 use super::keys::Lender;
+use crate::rules::Subject;
 use crate::scope::Scope;
 use crate::session::ApprovalKey;
 use audit::Action;
@@ -150,12 +151,15 @@ impl Connections {
         let (host, server) = (target.host().to_string(), target.server());
         let unnamed = || {
             let refusal = Failure::denied(format!("`{server}` is not in `hosts` under [confine]"));
-            (refusal.hint(self.reachable.rules.name_it(&host)), "confine.hosts")
+            (refusal.hint(self.reachable.rules.name_it(&host)), "confine.hosts".into())
         };
         let is_forbidden = self.reachable.remedies.stands_against("confine.hosts", &Needed::Entry(&host));
-        let Some(scope) = call.filter(|scope| scope.approver.is_read() && !is_forbidden && !self.has_secret()) else {
-            return Err(unnamed());
-        };
+        let Some(scope) = call.filter(|_| !is_forbidden && !self.has_secret()) else { return Err(unnamed()) };
+        let subject = Subject::Host(target.clone());
+        if !scope.approver.is_read() {
+            // A rule also answers where nobody can.
+            return scope.allowed_by_rule(&subject).await.ok_or_else(unnamed);
+        }
         let site = Landing { backend: HERE.into(), ..Landing::default() };
         let question = Question {
             key: ApprovalKey::new(&self.sha256, Capability::Shell, ActionKind::Connection, &server),
@@ -166,6 +170,7 @@ impl Connections {
             action: &server,
             details: None,
             declaration: None,
+            subject: Some(&subject),
             refused: None,
             timeout: self.approval_timeout,
         };
@@ -190,12 +195,15 @@ impl Judge for Connections {
     fn admit<'a>(&'a self, target: Target, call: Option<&'a Scope>) -> BoxFuture<'a, Result<AdmittedTarget, Failure>> {
         Box::pin(async move {
             let decided = match self.check(&target) {
-                Err(refusal) => Err((refusal, "confine.hosts")),
-                Ok(()) if self.is_named(target.host()) => Ok("confine.hosts"),
-                Ok(()) => self.ask(&target, call).await,
+                Err(refusal) => Err((refusal, "confine.hosts".into())),
+                Ok(()) => match denied(&target, call).await {
+                    Some(refused) => Err(refused),
+                    None if self.is_named(target.host()) => Ok("confine.hosts".into()),
+                    None => self.ask(&target, call).await,
+                },
             };
             if let Some(scope) = call {
-                let by = decided.as_ref().map(|by| *by).map_err(|(refusal, by)| (refusal, *by));
+                let by = decided.as_ref().map(|by| &**by).map_err(|(refusal, by)| (refusal, &**by));
                 record(&target, by, scope);
             }
             decided.map(|_| AdmittedTarget::new(target)).map_err(|(refusal, _)| refusal)
@@ -207,8 +215,13 @@ impl Judge for Connections {
     }
 }
 
+/// The refusal of a server that a rule of the user's denies.
+async fn denied(target: &Target, call: Option<&Scope>) -> Option<(Failure, By)> {
+    call?.denied_by_rule(&Subject::Host(target.clone())).await
+}
+
 /// Writes down what became of a connection, with who decided.
-fn record(target: &Target, decided: Result<By, (&Failure, By)>, scope: &Scope) {
+fn record(target: &Target, decided: Result<&str, (&Failure, &str)>, scope: &Scope) {
     let decision = match decided {
         Ok(by) => format!("allowed by {by}"),
         Err((refusal, by)) => format!("denied by {by}: {}", refusal.message),

@@ -156,11 +156,12 @@ impl EmbedderGrant {
                 action: event.kind,
                 details: Some(&details),
                 declaration: None,
+                subject: None,
                 refused: None,
                 timeout: self.approval_timeout,
             };
             let answer: Result<_, (Failure, By)> = question.ask(scope).await;
-            answer.map(|consent| consent.by.to_owned()).map_err(|(refusal, _)| refusal)
+            answer.map(|consent| consent.by.into_owned()).map_err(|(refusal, _)| refusal)
         })
     }
 

@@ -5,10 +5,11 @@ pub(crate) mod words;
 
 use super::admission::{Admission, Barred, Decider};
 use super::lock::Enforced;
+use super::rules::Rule;
 use super::{Grants, Policy};
 use base::capability::Capability;
 use base::envelope::Failure;
-use config::{LeakAction, LeakGate, LockMode, Origin, Origins, Part, Settings, Template};
+use config::{LeakAction, LeakGate, LockMode, Origin, Origins, Part, Settings, Template, Verdict};
 use contract::manifest::Manifest;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -57,6 +58,7 @@ impl Policy {
         let explained = Explained { policy: self, plugin, grants: &grants, origins };
         let capabilities = plugin.capabilities.iter().flat_map(|capability| explained.capability(*capability));
         let mut clauses: Vec<_> = capabilities.chain(explained.config()).collect();
+        clauses.extend(explained.rules());
         if clauses.is_empty() {
             let detail = "only computes; it imports no capability".into();
             clauses.push(Clause { subject: "nothing", verdict: "allowed", detail, decided_by: "its imports".into() });
@@ -122,6 +124,24 @@ impl Explained<'_> {
         };
         let detail = format!("values of secrets {results}; with one in them {gates}, {events}");
         Clause { subject: "leaks", verdict: "denied", detail, decided_by: self.decided("leaks.results") }
+    }
+
+    /// The rules that calls of it may meet.
+    fn rules(&self) -> Vec<Clause> {
+        let rules = self.policy.rules.now();
+        let meets = |rule: &&Rule| {
+            let is_about = self.plugin.capabilities.iter().any(|capability| rule.is_about(*capability));
+            is_about && !rule.line.is_over()
+        };
+        let clause = |rule: &Rule| {
+            let verdict = match rule.line.verdict {
+                Verdict::Allow => "allowed",
+                Verdict::Deny => "denied",
+            };
+            let (detail, decided_by) = (rule.line.section.to_string(), rule.line.place.to_string());
+            Clause { subject: "rule", verdict, detail, decided_by }
+        };
+        rules.all().filter(meets).map(clause).collect()
     }
 
     /// Why each lock lets the plugin be there.

@@ -15,6 +15,7 @@ use super::search::{self, server_hint};
 use crate::explain::words::{below, listed, reached};
 use crate::explain::{BUILT_IN, Clause, Explained};
 use crate::grants::Grant;
+use crate::rules::Subject;
 use crate::scope::Scope;
 use crate::session::ApprovalKey;
 use crate::{Bound, Policy};
@@ -518,14 +519,21 @@ impl HttpGrant {
     ) -> BoxFuture<'a, Result<ApprovedRoute, Failure>> {
         Box::pin(async move {
             let target = route.target();
-            let decided = if !self.confirm {
-                Ok("tools.fetch_confirm")
+            let decided = if let Some(refused) = scope.denied_by_rule(&Subject::Host(target.clone())).await {
+                Err(refused)
+            } else if !self.confirm {
+                Ok("tools.fetch_confirm".into())
             } else if last.is_some_and(|last| last.0.covers(&route)) {
-                Ok("approval for the same server")
+                Ok("approval for the same server".into())
             } else {
                 self.ask(&route, request, scope).await
             };
-            self.record(&request.method, target, decided.as_ref().map(|by| *by).map_err(|(refusal, _)| refusal), scope);
+            self.record(
+                &request.method,
+                target,
+                decided.as_ref().map(|by| &**by).map_err(|(refusal, _)| refusal),
+                scope,
+            );
             decided.map_err(|(refusal, _)| refusal)?;
             Ok(ApprovedRoute(route))
         })
@@ -543,6 +551,7 @@ impl HttpGrant {
             action: &line,
             details: Some(&details),
             declaration: None,
+            subject: Some(&Subject::Host(route.target().clone())),
             refused: None,
             timeout: self.approval_timeout,
         };
@@ -550,7 +559,7 @@ impl HttpGrant {
     }
 
     /// Writes down what became of a request, with who decided.
-    pub fn record(&self, method: &Method, target: &Target, decided: Result<By, &Failure>, scope: &Scope) {
+    pub fn record(&self, method: &Method, target: &Target, decided: Result<&str, &Failure>, scope: &Scope) {
         let decision = match decided {
             Ok(by) => format!("allowed by {by}"),
             Err(refusal) => format!("{}: {}", refusal.kind.name(), refusal.message),

@@ -2,7 +2,7 @@
 //!
 //! Neither `--yes` nor an approval of commands counts: those say nothing of keys. What has them is asked by `keys/`.
 
-use super::approval::{ActionKind, Landing, Question};
+use super::approval::{ActionKind, By, Landing, Question};
 use super::confine::Confine;
 use crate::scope::Scope;
 use crate::session::ApprovalKey;
@@ -62,11 +62,11 @@ impl Lender {
         })
     }
 
-    async fn decide(&self, wanted: &Wanted, scope: &Scope) -> Result<&'static str, (Failure, &'static str)> {
+    async fn decide(&self, wanted: &Wanted, scope: &Scope) -> Result<By, (Failure, By)> {
         if !scope.approver.is_read() {
             let refusal = Failure::denied("a person has to allow each use of a key, and nobody can be asked");
             let hint = "call it where somebody answers questions; `keys = []` under [confine] has none asked for";
-            return Err((refusal.hint(hint), "confine.keys"));
+            return Err((refusal.hint(hint), "confine.keys".into()));
         }
         let (kind, details) = match wanted.what {
             What::Signature => (ActionKind::Signature, wanted.details.clone()),
@@ -85,6 +85,7 @@ impl Lender {
             action: &wanted.action,
             details: details.as_deref(),
             declaration: None,
+            subject: None,
             refused: None,
             timeout: self.approval_timeout,
         };

@@ -34,6 +34,7 @@ pub mod mail;
 pub mod programs;
 pub mod purpose;
 pub mod records;
+pub mod rules;
 pub mod run;
 pub mod schedules;
 pub mod scope;
@@ -61,8 +62,10 @@ use held::Watch;
 use host_reads::HostReads;
 use lock::Enforced;
 use parking_lot::Mutex;
+use rules::KeptRules;
 use search::searches;
 use std::collections::{BTreeMap, HashMap};
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use vetting::Vetted;
@@ -105,6 +108,7 @@ pub struct Policy {
     granted: Mutex<HashMap<PluginId, Arc<Grants>>>,
     denylist: Arc<Denylist>,
     confine: Arc<Confine>,
+    rules: Arc<KeptRules>,
     protected: Arc<Protected>,
     /// The same for another place, by names.
     elsewhere: Arc<Protected>,
@@ -146,7 +150,9 @@ impl Policy {
 
     /// The policy of other settings, which remembers what this one has seen.
     pub fn anew(&self, settings: &Settings, dirs: &Dirs, policies: &[PathBuf]) -> Result<Self, Failure> {
-        Self::with(self.marks.clone(), self.confine.watch(), None, settings, dirs, policies)
+        let policy = Self::with(self.marks.clone(), self.confine.watch(), None, settings, dirs, policies)?;
+        policy.rules.look_again();
+        Ok(policy)
     }
 
     /// The same for the sessions of a toolset, whose grant is in these settings.
@@ -157,7 +163,9 @@ impl Policy {
         dirs: &Dirs,
         policies: &[PathBuf],
     ) -> Result<Self, Failure> {
-        Self::with(self.marks.clone(), self.confine.watch(), Some(toolset), settings, dirs, policies)
+        let policy = Self::with(self.marks.clone(), self.confine.watch(), Some(toolset), settings, dirs, policies)?;
+        policy.rules.look_again();
+        Ok(policy)
     }
 
     fn with(
@@ -194,11 +202,28 @@ impl Policy {
         let locks = settings.locks.iter().map(|lock| Enforced::new(lock.clone(), marks.as_ref())).collect();
         let (protected, elsewhere) = (Arc::new(protected), Arc::new(elsewhere));
         let confine = Arc::new(Confine::new(&config, dirs, &protected, watch, toolset)?);
+        let path = dirs.environment.get("PATH").map(OsStr::to_owned).unwrap_or_default();
+        let rules = KeptRules::new(settings, confine.clone(), std::env::split_paths(&path).collect())?;
+        let rules = Arc::new(rules);
         // What only the host shows is no secret to it.
         let to_host = if identities.is_empty() { protected.clone() } else { Arc::new(closed()) };
         let reads = HostReads::new(to_host, confine.clone(), dirs.home.clone());
         let (bound, granted) = (Mutex::default(), Mutex::default());
-        Ok(Self { config, locks, level, marks, notice, bound, granted, denylist, confine, protected, elsewhere, reads })
+        Ok(Self {
+            config,
+            locks,
+            level,
+            marks,
+            notice,
+            bound,
+            granted,
+            denylist,
+            confine,
+            rules,
+            protected,
+            elsewhere,
+            reads,
+        })
     }
 
     /// What whoever starts this should know.
@@ -210,6 +235,12 @@ impl Policy {
     #[must_use]
     pub fn host_reads(&self) -> &HostReads {
         &self.reads
+    }
+
+    /// The rules that answer questions.
+    #[must_use]
+    pub fn rules(&self) -> &Arc<KeptRules> {
+        &self.rules
     }
 
     /// How far the machine is locked for this process.

@@ -109,11 +109,12 @@ impl RecordsGrant {
                 action,
                 details: Some(details).filter(|details| !details.is_empty()),
                 declaration: None,
+                subject: None,
                 refused: None,
                 timeout: self.approval_timeout,
             };
             let answer: Result<_, (Failure, By)> = question.ask(scope).await;
-            answer.map(|consent| consent.by.to_owned()).map_err(|(refusal, _)| refusal)
+            answer.map(|consent| consent.by.into_owned()).map_err(|(refusal, _)| refusal)
         })
     }
 }

@@ -2,10 +2,11 @@
 //!
 //! Made and closed with its call; a plugin's guest code never sees it. The services that capabilities need beside it are in a `Reach`.
 
-use crate::approval::{Approvals, Approver, Nobody};
+use crate::approval::{Approvals, Approver, By, Nobody};
 use crate::event::{Event, EventSink, GuestEvents, NoEvents};
 use crate::guard::Guard;
 use crate::purpose::Purpose;
+use crate::rules::KeptRules;
 use crate::session::Session;
 use audit::{Action, Actions, Audit, Subject};
 use backend::Backend;
@@ -48,6 +49,8 @@ pub struct Scope {
     pub stand_ins: StandIns,
     pub limits: Limits,
     pub remedies: Remedies,
+    /// The rules that answer questions; none where nobody made any.
+    pub rules: Option<Arc<KeptRules>>,
     pub clock: Clock,
     /// Digest of the plugin's component, once it is known.
     pub plugin: OnceLock<String>,
@@ -87,6 +90,7 @@ pub struct ScopeParts {
     pub leaks: Leaks,
     pub limits: Limits,
     pub remedies: Remedies,
+    pub rules: Option<Arc<KeptRules>>,
     /// Where the call is recorded, if it is one.
     pub audit: Weak<Audit>,
 }
@@ -110,6 +114,7 @@ impl Scope {
             guest_events: GuestEvents::new(&parts.limits),
             limits: parts.limits,
             remedies: parts.remedies,
+            rules: parts.rules,
             clock: Clock::start(),
             plugin: OnceLock::new(),
             audit: parts.audit,
@@ -139,6 +144,7 @@ impl Scope {
             leaks: config.leaks.clone(),
             limits: config.limits.clone(),
             remedies: Remedies::default(),
+            rules: None,
             audit: Weak::new(),
         })
     }
@@ -206,6 +212,16 @@ impl Scope {
     /// Milliseconds since the session has looked at `what` and found the same text; none when it is new.
     pub fn unchanged_ms(&self, what: String, text: &str) -> Option<u64> {
         self.session.unchanged(what, text).map(|since| u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
+    }
+
+    /// The refusal of what a rule of the user's denies.
+    pub(crate) async fn denied_by_rule(&self, subject: &crate::rules::Subject) -> Option<(Failure, By)> {
+        self.rules.as_ref()?.denied(subject, self).await
+    }
+
+    /// Which rule of the user's allows it.
+    pub(crate) async fn allowed_by_rule(&self, subject: &crate::rules::Subject) -> Option<By> {
+        self.rules.as_ref()?.allowed(subject, self).await
     }
 
     /// Holds what is answered against the bound of a result.

@@ -13,6 +13,7 @@ use super::typing::{AdmittedInput, Keyboard, Typing};
 use crate::explain::{Clause, Explained};
 use crate::grants::Grant;
 use crate::guard::Exit;
+use crate::rules::{CommandSubject, Subject};
 use crate::scope::Scope;
 use crate::session::{ApprovalKey, CommandKey};
 use crate::{Bound, Policy};
@@ -206,6 +207,8 @@ struct Asked<'a> {
     declaration: Option<&'a Declaration>,
     lent: &'a [String],
     refused: Option<&'a str>,
+    /// What rules may answer it by.
+    subject: Option<&'a Subject>,
     site: &'a dyn Site,
 }
 
@@ -452,7 +455,8 @@ impl ShellGrant {
     ) -> BoxFuture<'a, Result<(), Failure>> {
         Box::pin(async move {
             let (capability, confinement, declaration, refused) = (Capability::Panes, None, None, None);
-            let look = Asked { capability, confinement, shown, details: None, declaration, lent: &[], refused, site };
+            let (details, subject, lent) = (None, None, &[][..]);
+            let look = Asked { capability, confinement, shown, details, declaration, lent, refused, subject, site };
             let decided = self.confirm(ActionKind::Look, look, scope).await;
             scope.record(Action {
                 capability: Capability::Panes,
@@ -474,17 +478,25 @@ impl ShellGrant {
         let Wish { capability, confinement, shown, held, with, keyboard, lent, refused, site } = wish;
         let spelled: Vec<&[u8]> = [shown.as_bytes(), &with.input].into_iter().chain(held.texts()).collect();
         let leaks = scope.guard.check(Exit::Command, spelled.iter().copied());
-        let leaks = leaks.map_err(|refusal| (refusal, "leaks.commands"));
+        let leaks = leaks.map_err(|refusal| (refusal, "leaks.commands".into()));
+        let subject = Subject::Command(CommandSubject::of(&held, !with.input.is_empty()));
         let checked = match leaks {
             Ok(()) => self.check(held, keyboard, scope).await,
             Err(refused) => Err(refused),
         };
+        // The walls first, then what the user's rules refuse.
+        let checked = match checked {
+            Ok(()) => scope.denied_by_rule(&subject).await.map_or(Ok(()), Err),
+            Err(refused) => Err(refused),
+        };
+        let subject = Some(&subject);
         let decided = match checked {
             Ok(()) => {
                 let (confinement, declaration) = (Some(confinement), declaration.as_ref());
                 let (refused, details) = (refused.as_deref(), with.shown_input());
                 let details = details.as_deref();
-                let asked = Asked { capability, confinement, shown, details, declaration, lent, refused, site };
+                let asked =
+                    Asked { capability, confinement, shown, details, declaration, lent, refused, subject, site };
                 self.confirm(ActionKind::Command, asked, scope).await
             }
             Err(refused) => Err(refused),
@@ -511,24 +523,24 @@ impl ShellGrant {
         if keyboard.is_none()
             && let Some(checked) = held.check_here(&self.denylist)
         {
-            return checked.map_err(|failure| (failure, "tools.shell_denylist"));
+            return checked.map_err(|failure| (failure, "tools.shell_denylist".into()));
         }
         let denylist = self.denylist.clone();
         let keyboard = keyboard.map(|keyboard| (keyboard, scope.approver.is_read()));
         let checked = command::aside(move || {
             let typed = keyboard.map_or(Ok(()), |(keyboard, is_asked)| keyboard.check(is_asked, &Sitting::now()));
-            typed.map_err(|failure| (failure, "the place where questions are answered"))?;
-            held.check(&denylist).map_err(|failure| (failure, "tools.shell_denylist"))
+            typed.map_err(|failure| (failure, "the place where questions are answered".into()))?;
+            held.check(&denylist).map_err(|failure| (failure, "tools.shell_denylist".into()))
         });
         checked.await.unwrap_or_else(|| {
             let unchecked = Failure::denied("the command could not be checked against `tools.shell_denylist`");
-            Err((unchecked, "tools.shell_denylist"))
+            Err((unchecked, "tools.shell_denylist".into()))
         })
     }
 
     /// Returns who allowed it, or the refusal and who refused.
     async fn confirm(&self, kind: ActionKind, asked: Asked<'_>, scope: &Scope) -> Result<Consent, (Failure, By)> {
-        let Asked { capability, confinement, shown, details, declaration, lent, refused, site } = asked;
+        let Asked { capability, confinement, shown, details, declaration, lent, refused, subject, site } = asked;
         let lent = self.lending(lent, confinement);
         let asks = match confinement {
             None | Some(Confinement::Off | Confinement::Elsewhere) => self.confirm,
@@ -557,6 +569,7 @@ impl ShellGrant {
             action: shown,
             details,
             declaration,
+            subject,
             refused,
             timeout: self.approval_timeout,
         };

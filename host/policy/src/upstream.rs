@@ -9,6 +9,7 @@ use super::hosts::{AdmittedTarget, HostRules, Opens, check_encrypted, check_secr
 use super::keys::Lender;
 use crate::explain::{Clause, Explained};
 use crate::grants::Grant;
+use crate::rules::Subject;
 use crate::scope::Scope;
 use crate::session::ApprovalKey;
 use crate::{Bound, Policy};
@@ -158,11 +159,14 @@ impl UpstreamGrant {
                     let line = format!("add \"{tool}\" to `tools` under [upstream.{}]", self.name);
                     Err((
                         Failure::denied(format!("`{tool}` of `{}` is not offered", self.name)).hint(line),
-                        "its section",
+                        "its section".into(),
                     ))
                 }
-                (true, false) => Ok("its section"),
-                (true, true) => self.ask(tool, arguments, scope).await,
+                (true, asks) => match scope.denied_by_rule(&Subject::Call).await {
+                    Some(refused) => Err(refused),
+                    None if asks => self.ask(tool, arguments, scope).await,
+                    None => Ok("its section".into()),
+                },
             };
             self.record_decided(
                 format!("call {tool} with {}", scope.guard.beginning(arguments, RECORDED)),
@@ -217,6 +221,7 @@ impl UpstreamGrant {
             action,
             details,
             declaration: None,
+            subject: Some(&Subject::Call).filter(|_| kind == ActionKind::ToolCall),
             refused: None,
             timeout: self.approval_timeout,
         };

@@ -3,6 +3,7 @@
 //! What is shown was read by descriptor; when the answer comes, the same file has to be there still (`backend/files.rs`).
 
 use crate::approval::{ActionKind, By, Landing, Question};
+use crate::rules::Subject;
 use crate::scope::Scope;
 use crate::session::ApprovalKey;
 use backend::Before;
@@ -47,6 +48,10 @@ pub fn confirm<'a>(
     scope: &'a Scope,
 ) -> BoxFuture<'a, Result<Admitted, Refused>> {
     Box::pin(async move {
+        let subject = Subject::Write(wanted.shown().into());
+        if let Some((refusal, by)) = scope.denied_by_rule(&subject).await {
+            return Err((refusal, Some(by)));
+        }
         let Some(reason) = wanted.reason() else { return Ok((admitted(wanted), None)) };
         let backend = scope.backend.name();
         let key = ApprovalKey::new(&grant.sha256, Capability::Files, kind(reason), backend);
@@ -87,6 +92,7 @@ pub fn confirm<'a>(
             action: &sanitize::visible_line(&wanted.shown()),
             details: Some(&details),
             declaration: None,
+            subject: Some(&subject).filter(|_| kind(reason) == ActionKind::Write),
             refused: None,
             timeout: grant.approval_timeout,
         };

@@ -24,7 +24,7 @@ impl Config {
         let values = Table::from_iter([("plugin".into(), Table::from_iter([(name.into(), own.into())]).into())]);
         let is_about_it = section.sha256.as_ref().is_none_or(|digest| digest.eq_ignore_ascii_case(sha256));
         let (origins, notices) = (Origins::default(), Vec::new());
-        let mut draft = Draft { values, origins, bounds: self.bounds.clone(), notices };
+        let mut draft = Draft { values, origins, bounds: self.bounds.clone(), rules: Vec::new(), notices };
         if let Some(vetted) = vetted {
             let before = std::mem::take(&mut draft.values);
             put(&mut draft.values, &format!("plugin.{name}.sha256"), sha256.into());

@@ -1,7 +1,8 @@
 //! A project's file as a layer. If its user has accepted none of that directory, it can only narrow, and one that cannot be used is a notice: any
 //! command that ran there can have left it.
 
-use super::super::read::{Author, ConfigError, Leaf, Reader, read_text};
+use super::super::read::{Author, ConfigError, Document, Leaf, Reader, read_text};
+use super::super::rules;
 use super::{Draft, MAX_NOTICES};
 use base::text::sanitize;
 use sha2::{Digest, Sha256};
@@ -31,8 +32,10 @@ impl Draft {
     ) -> Result<(), ConfigError> {
         match read(path, accepted, Reader { start: path.parent(), ..plain }) {
             Ok(None) => {}
-            Ok(Some((leaves, true))) => self.replace_by_project(leaves),
-            Ok(Some((leaves, false))) => self.narrow_by_project(leaves),
+            Ok(Some(File { leaves, rules, is_accepted })) => {
+                self.notices.extend(rules);
+                if is_accepted { self.replace_by_project(leaves) } else { self.narrow_by_project(leaves) }
+            }
             Err(broken) if accepted.is_some() => return Err(broken.why),
             Err(broken) => self.notices.push(broken.notice()),
         }
@@ -40,14 +43,28 @@ impl Draft {
     }
 }
 
-/// What a file says, and whether these are the bytes that the user has accepted; none where there is no file.
-fn read(path: &Path, accepted: Option<&str>, reader: Reader<'_>) -> Result<Option<(Vec<Leaf>, bool)>, Broken> {
+/// What a file says.
+struct File {
+    leaves: Vec<Leaf>,
+    /// What is to be said of its rules, which count for nothing.
+    rules: Vec<String>,
+    /// These are the bytes that the user has accepted.
+    is_accepted: bool,
+}
+
+/// What a file says; none where there is none.
+fn read(path: &Path, accepted: Option<&str>, reader: Reader<'_>) -> Result<Option<File>, Broken> {
     let text = read_text(path, false, Author::Anybody).map_err(|why| Broken { why, named: Vec::new() })?;
     let Some(text) = text else { return Ok(None) };
     // The very text that is applied is the one that is compared.
     let is_accepted = accepted == Some(&*hex::encode(Sha256::digest(&text)));
-    match reader.text(path, &text) {
-        Ok(leaves) => Ok(Some((leaves, is_accepted))),
+    let said = Document::parse(path, &text).and_then(|mut document| {
+        let notice = |(place, key)| format!("{place}: `{key}` is ignored: rules are in your own settings alone");
+        let rules = rules::strip(&mut document).into_iter().map(notice).collect();
+        Ok(File { leaves: reader.leaves(&document)?, rules, is_accepted })
+    });
+    match said {
+        Ok(file) => Ok(Some(file)),
         Err(why) => Err(Broken { why, named: Reader::named(path, &text) }),
     }
 }

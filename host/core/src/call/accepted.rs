@@ -59,6 +59,7 @@ impl<'h> Call<'h> {
             leaks: policy.config().leaks.clone(),
             limits: policy.config().limits.clone(),
             remedies: policy.config().remedies(),
+            rules: Some(policy.rules().clone()),
             audit: match recorded {
                 true => Arc::downgrade(&host.audit),
                 false => Weak::new(),

@@ -396,13 +396,13 @@ impl State {
             Ok(wanted) => confirm(grant, wanted, new, &self.scope).await,
             Err(refusal) => Err((refusal, None)),
         };
-        let decided = admitted.as_ref().map(|(_, by)| *by).map_err(|(refusal, by)| (refusal, *by));
+        let decided = admitted.as_ref().map(|(_, by)| by.as_deref()).map_err(|(refusal, by)| (refusal, by.as_deref()));
         self.record(verb, path, decided);
         Ok(admitted.map_err(|(refusal, _)| refusal)?.0)
     }
 
     /// Writes down what was decided, and by whom where somebody was asked.
-    fn record(&self, verb: &str, path: &str, decided: Result<Option<&'static str>, (&Failure, Option<&'static str>)>) {
+    fn record(&self, verb: &str, path: &str, decided: Result<Option<&str>, (&Failure, Option<&str>)>) {
         let decision = match decided {
             Ok(None) => "allowed".to_owned(),
             Ok(Some(by)) => format!("allowed by {by}"),

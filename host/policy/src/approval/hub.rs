@@ -15,7 +15,7 @@ use std::time::SystemTime;
 use tokio::sync::{oneshot, watch};
 
 /// How the decision reads in the audit trail when it was given through the hub.
-const THROUGH_THE_HUB: By = "an answer to the open question";
+const THROUGH_THE_HUB: &str = "an answer to the open question";
 
 /// The open questions of one host.
 pub struct Approvals {
@@ -112,16 +112,16 @@ impl Approvals {
         let how = tokio::select! {
             answer = scope.approver.ask(&request) => match answer {
                 Answer::Unseen { how } => how,
-                answer => return (answer, scope.approver.name()),
+                answer => return (answer, scope.approver.name().into()),
             },
-            Ok(answer) = &mut answered => return (answer, THROUGH_THE_HUB),
+            Ok(answer) = &mut answered => return (answer, THROUGH_THE_HUB.into()),
             () = tells => unreachable!("it does not end"),
         };
-        let Some(notifier) = &self.notifier else { return (Answer::Unseen { how }, scope.approver.name()) };
+        let Some(notifier) = &self.notifier else { return (Answer::Unseen { how }, scope.approver.name().into()) };
         let _ = unseen.set(how);
         notifier.tell(&scope.id, &request).await;
         match answered.await {
-            Ok(answer) => (answer, THROUGH_THE_HUB),
+            Ok(answer) => (answer, THROUGH_THE_HUB.into()),
             Err(_) => std::future::pending().await,
         }
     }

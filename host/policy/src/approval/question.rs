@@ -3,19 +3,21 @@
 use super::{Answer, ApprovalRequest, Confined, Declaration, Landing};
 use crate::confine::Confinement;
 use crate::purpose::Purpose;
+use crate::rules::Subject;
 use crate::scope::Scope;
 use crate::session::{ApprovalKey, RefusalKey};
 use base::envelope::{Failure, duration};
 use base::text::sanitize;
-use config::Needed;
+use config::{CellNetwork, Needed, RuleSection};
 use futures_util::future::BoxFuture;
+use std::borrow::Cow;
 use std::sync::OnceLock;
 use std::time::Duration;
 
 /// How the decision reads where a person had said no to the same before.
-const REFUSED_BEFORE: By = "the user, who refused the same before";
+const REFUSED_BEFORE: &str = "the user, who refused the same before";
 /// How the decision reads where an answer covered what was to come.
-const FOR_THE_SESSION: By = "approval for the session";
+const FOR_THE_SESSION: &str = "approval for the session";
 /// How often a question is asked again because its place changed while it was open.
 const TIMES: usize = 3;
 
@@ -46,6 +48,8 @@ pub(crate) struct Question<'q> {
     pub action: &'q str,
     pub details: Option<&'q str>,
     pub declaration: Option<&'q Declaration>,
+    /// What rules of the user's may answer it by; none where only a person may.
+    pub subject: Option<&'q Subject>,
     /// What its cell refused the command when it ran last, where a person may let it out; somebody reads the question then.
     pub refused: Option<&'q str>,
     pub timeout: Duration,
@@ -62,7 +66,7 @@ pub(crate) struct Lending {
 }
 
 /// Who or what decided.
-pub(crate) type By = &'static str;
+pub type By = Cow<'static, str>;
 
 /// What was allowed.
 pub(crate) struct Consent {
@@ -83,7 +87,8 @@ struct Answered {
 
 impl Consent {
     /// Allowed without a question.
-    pub(crate) fn unasked(by: By) -> Self {
+    pub(crate) fn unasked(by: impl Into<By>) -> Self {
+        let by = by.into();
         Self { by, seen: None, is_out: false }
     }
 }
@@ -101,8 +106,8 @@ impl Question<'_> {
                     None => Ok(self.unread_landing()),
                 }
             };
-            let landing = place.await.map_err(|failure| (failure, "the place where it would land"))?;
-            rehearsal.admit(&self.request(scope, landing), consent.by);
+            let landing = place.await.map_err(|failure| (failure, "the place where it would land".into()))?;
+            rehearsal.admit(&self.request(scope, landing, Vec::new()), &consent.by);
         }
         Ok(consent)
     }
@@ -120,7 +125,10 @@ impl Question<'_> {
         if scope.session.is_refused(&refusal) {
             let message = "your user has refused this twice, and is not asked again in this session";
             let failure = Failure::denied(message).hint("do without it, or tell your user what you need it for");
-            return Err((failure, REFUSED_BEFORE));
+            return Err((failure, REFUSED_BEFORE.into()));
+        }
+        if let Some(by) = self.answered_by_rule(scope).await {
+            return Ok(Consent::unasked(by));
         }
         let needs_a_person = self.is_out();
         if needs_a_person && !scope.approver.is_read() {
@@ -141,13 +149,13 @@ impl Question<'_> {
         };
         let answer = tokio::select! {
             answer = asked => answer,
-            () = scope.cancel.cancelled() => return Err((Failure::cancelled(), "cancel")),
+            () = scope.cancel.cancelled() => return Err((Failure::cancelled(), "cancel".into())),
         };
         let kind = self.key.kind;
         let Some(answer) = answer else { return Ok(Consent::unasked(FOR_THE_SESSION)) };
         let Answered { answer, by, seen } = match answer {
             Ok(Ok(answered)) => answered,
-            Ok(Err(failure)) => return Err((failure, "the place where it would land")),
+            Ok(Err(failure)) => return Err((failure, "the place where it would land".into())),
             Err(_) => {
                 let within = format!("nobody answered within {}", duration(self.timeout));
                 let failure = match unseen.get() {
@@ -155,7 +163,7 @@ impl Question<'_> {
                     Some(how) => Failure::denied(format!("{how}; its user may not have seen it, and {within}"))
                         .hint("call again when somebody can answer by `toolcrib approve` in a terminal"),
                 };
-                return Err((failure, scope.approver.name()));
+                return Err((failure, scope.approver.name().into()));
             }
         };
         match answer {
@@ -207,12 +215,39 @@ impl Question<'_> {
             );
             let hint =
                 "call it where a person can answer, or confine commands with `network = \"egress\"` under [confine]";
-            return (Failure::denied(message).hint(hint), "tools.shell_secrets");
+            return (Failure::denied(message).hint(hint), "tools.shell_secrets".into());
         }
         let why = "the command cannot be confined here, so that a person has to allow it each time";
         let line = "mend what hinders, which `toolcrib doctor` names; or, to run all commands unconfined, set `mode = \"off\"` under [confine]";
         let hint = scope.remedies.hint("confine.mode", &Needed::AtMost("off"), line);
-        (Failure::denied(why).hint(hint), "confine.mode")
+        (Failure::denied(why).hint(hint), "confine.mode".into())
+    }
+
+    /// The rule that says yes.
+    async fn answered_by_rule(&self, scope: &Scope) -> Option<By> {
+        match self.of_rules() {
+            Some(subject) => scope.allowed_by_rule(subject).await,
+            None => None,
+        }
+    }
+
+    /// The rules that would answer it always, for a person to keep.
+    async fn offered(&self, scope: &Scope) -> Vec<RuleSection> {
+        let (Some(subject), Some(rules)) = (self.of_rules(), &scope.rules) else { return Vec::new() };
+        let offered = rules.offered(subject, scope).await;
+        // What holds a secret is written nowhere.
+        let is_clean = |rule: &RuleSection| rule.parts().all(|(_, value)| scope.guard.redact(value) == value);
+        if offered.iter().all(is_clean) { offered } else { Vec::new() }
+    }
+
+    /// What rules may answer it by. None may where it leaves its cell, is only partially confined, gets a secret, needs more rights, or has this
+    /// machine's network.
+    fn of_rules(&self) -> Option<&Subject> {
+        let subject = self.subject.filter(|_| !self.is_out() && self.refused.is_none() && self.lent.is_none())?;
+        let needs_more = self.declaration.is_some_and(|declaration| declaration.privesc);
+        let cell = self.confinement.and_then(Confinement::cell);
+        let is_open = cell.is_some_and(|cell| cell.network == CellNetwork::Full || !cell.by.is_full());
+        if needs_more || is_open { None } else { Some(subject) }
     }
 
     /// What a no of a person's is about: this very action.
@@ -227,12 +262,14 @@ impl Question<'_> {
     /// Asks until the action would land in the place that the person was shown; returns that place.
     async fn answer(&self, scope: &Scope, unseen: &OnceLock<String>) -> Result<Answered, Failure> {
         if !scope.approver.is_read() {
-            let answer = scope.approver.ask(&self.request(scope, self.unread_landing())).await;
-            return Ok(Answered { answer, by: scope.approver.name(), seen: None });
+            let answer = scope.approver.ask(&self.request(scope, self.unread_landing(), Vec::new())).await;
+            return Ok(Answered { answer, by: scope.approver.name().into(), seen: None });
         }
+        let rules = self.offered(scope).await;
         let mut landing = self.site.landing().await?;
         for _ in 0..TIMES {
-            let (answer, by) = scope.approvals.ask(scope, self.request(scope, landing.clone()), unseen).await;
+            let request = self.request(scope, landing.clone(), rules.clone());
+            let (answer, by) = scope.approvals.ask(scope, request, unseen).await;
             match answer {
                 Answer::Yes | Answer::YesForSession | Answer::Unconfined => {}
                 Answer::No | Answer::Unseen { .. } | Answer::Nobody { .. } => {
@@ -251,7 +288,7 @@ impl Question<'_> {
         .hint("wait until nothing else runs in the pane, then call again"))
     }
 
-    fn request(&self, scope: &Scope, landing: Landing) -> ApprovalRequest {
+    fn request(&self, scope: &Scope, landing: Landing, rules: Vec<RuleSection>) -> ApprovalRequest {
         let shown = |text: &str| sanitize::visible(&scope.guard.redact(text)).into_owned();
         ApprovalRequest {
             kind: self.key.kind,
@@ -267,6 +304,7 @@ impl Question<'_> {
                 Declaration { why, ..said.clone() }
             }),
             refused: self.refused.map(shown),
+            rules,
         }
     }
 }

@@ -4,6 +4,8 @@
 
 use super::{ActionKind, ApprovalRequest, Confined};
 use base::envelope::duration;
+use base::text::shell_quote;
+use config::{RuleSection, Verdict};
 
 /// How the label of a plugin ends that came with Toolcrib; names of plugins hold no space.
 const BUILT_IN: &str = " (built in)";
@@ -97,6 +99,16 @@ impl ApprovalRequest {
     #[must_use]
     pub fn out(&self) -> Option<&'static str> {
         self.refused.as_ref().map(|_| "this once, with all rights of your user")
+    }
+
+    /// The command lines that make the rules which answer it always so; none where rules may not.
+    #[must_use]
+    pub fn rule_lines(&self, verdict: Verdict) -> Vec<String> {
+        let line = |rule: &RuleSection| {
+            let options = rule.parts().map(|(key, value)| format!(" --{key} {}", shell_quote::readable(value)));
+            format!("toolcrib policy rules add {}{}", verdict.name(), options.collect::<String>())
+        };
+        self.rules.iter().map(line).collect()
     }
 
     /// What an approval for the session covers.

@@ -266,6 +266,7 @@ async fn consent(names: &[String], details: &str, asker: &Asker, scope: &Scope) 
         action: &action,
         details: Some(details),
         declaration: None,
+        subject: None,
         refused: None,
         timeout: asker.timeout,
     };

@@ -8,8 +8,8 @@
 use super::LAST_WORD;
 use super::call::Running;
 use async_trait::async_trait;
-use base::text::columns;
 use base::text::id::random_id;
+use base::text::{columns, sanitize};
 use parking_lot::Mutex;
 use rmcp::model::{
     ClientResult, ElicitRequest, ElicitRequestParams, ElicitResult, ElicitationAction, ElicitationSchema, InputRequest,
@@ -21,6 +21,7 @@ use std::collections::HashMap;
 use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
+use toolcrib::config::Verdict;
 use toolcrib::policy::approval::{Answer, ApprovalRequest, Approver, Mark};
 
 /// Calls that wait for a person at one time.
@@ -240,10 +241,23 @@ fn form(request: &ApprovalRequest) -> ElicitRequestParams {
 /// Headline, what comes from outside in quoted rows, and the headline again: a form that is scrolled shows it at either end.
 fn question(request: &ApprovalRequest) -> String {
     let plain = |_: Mark, text: &str| text.to_owned();
-    let quoted = request.foreign().fold(String::new(), |quoted, part| {
-        let rows = part.text.lines().flat_map(|line| columns::rows(line, ROW_COLUMNS));
-        let rows = rows.map(|row| format!("{} {}\n", if row.start == 0 { ">" } else { ">…" }, row.text));
-        quoted + &format!("{}:\n", part.label) + &rows.collect::<String>()
-    });
-    format!("{}\n\n{quoted}\n{}", request.headline(plain), request.summary(plain))
+    let foreign = request.foreign().map(|part| quoted(part.label, part.text)).collect::<String>();
+    let (headline, summary) = (request.headline(plain), request.summary(plain));
+    format!("{headline}\n\n{foreign}{}\n{summary}", kept(request))
+}
+
+/// A text in rows that no row of the host's looks like.
+fn quoted(label: &str, text: &str) -> String {
+    let rows = text.lines().flat_map(|line| columns::rows(line, ROW_COLUMNS));
+    let rows = rows.map(|row| format!("{} {}\n", if row.start == 0 { ">" } else { ">…" }, row.text));
+    format!("{label}:\n{}", rows.collect::<String>())
+}
+
+/// What a person types in a terminal to answer it always so; empty where no rule can. The action is in it, so that it is quoted.
+fn kept(request: &ApprovalRequest) -> String {
+    let lines = |verdict| sanitize::visible(&request.rule_lines(verdict).join("\n")).into_owned();
+    if request.rules.is_empty() {
+        return String::new();
+    }
+    quoted("to answer this always", &lines(Verdict::Allow)) + &quoted("or never", &lines(Verdict::Deny))
 }

@@ -1,0 +1,145 @@
+//! Rules on the command line and at a terminal: written, listed, tried, removed, and kept by an answer.
+
+use serde_json::json;
+use std::fs;
+use toolcrib_tests::outcome::{code, json_of, stderr, stdout, succeeded};
+use toolcrib_tests::shell::harmless;
+use toolcrib_tests::{Program, Terminal, skip};
+
+const SETTINGS: &str = "config/toolcrib/toolcrib.toml";
+
+fn settings(program: &Program) -> String {
+    fs::read_to_string(program.path(SETTINGS)).unwrap_or_default()
+}
+
+/// Makes a rule, with these words after `add`.
+fn add(program: &Program, words: &[&str]) {
+    succeeded(&program.run(&[&["policy", "rules", "add"], words].concat()));
+}
+
+#[test]
+fn a_rule_is_added_listed_and_removed_and_comments_stay() {
+    let program = Program::new();
+    let before = format!("{}\n# mine\n[limits]\ncall_ms = 5000 # short\n", settings(&program));
+    program.write(SETTINGS, &before);
+    add(&program, &["allow", "--command", "ls *", "--until", "2999-01-01"]);
+    add(&program, &["deny", "--host", "t.example.com:443"]);
+    let written = settings(&program);
+    assert!(written.contains("# mine\n") && written.contains("call_ms = 5000 # short\n"), "{written}");
+    assert!(written.contains("[[allow]]\ncommand = \"ls *\"\nuntil = \"2999-01-01\"\n"), "{written}");
+    let list = json_of(&program.run(&["policy", "rules", "list", "--json"]));
+    let rules: Vec<_> =
+        list.as_array().unwrap().iter().map(|rule| (rule["number"].clone(), rule["rule"].clone())).collect();
+    assert_eq!(
+        rules,
+        [
+            (json!(1), json!({ "command": "ls *", "until": "2999-01-01" })),
+            (json!(2), json!({ "host": "t.example.com:443" })),
+        ]
+    );
+    succeeded(&program.run(&["policy", "rules", "remove", "1"]));
+    let written = settings(&program);
+    assert!(!written.contains("ls *") && written.contains("t.example.com:443"), "{written}");
+    let gone = program.run(&["policy", "rules", "remove", "2"]);
+    assert!(stderr(&gone).contains("there is no rule 2 in your settings"), "{}", stderr(&gone));
+}
+
+#[test]
+fn a_rule_that_cannot_be_kept_is_not_written() {
+    let program = Program::new();
+    let before = settings(&program);
+    for (words, why) in [
+        (&["allow", "--command", "a; b"][..], "is not one plain command"),
+        (&["allow", "--command", "sudo *"], "has a `*` after `sudo`"),
+        (&["allow", "--write", "notes"], "has a relative `notes`"),
+        (&["deny", "--host", "https://a.example"], "has a `host` that cannot be used"),
+        (&["allow"], "is about nothing"),
+    ] {
+        let output = program.run(&[&["policy", "rules", "add"], words].concat());
+        assert_ne!(code(&output), 0);
+        assert!(stderr(&output).contains(why), "{}", stderr(&output));
+    }
+    assert_eq!(settings(&program), before);
+}
+
+#[test]
+fn a_test_says_which_rule_decides_and_why_none_does() {
+    let program = Program::new();
+    add(&program, &["allow", "--command", "ls *"]);
+    add(&program, &["deny", "--command", "rm -rf"]);
+    let answer = |text: &str| json_of(&program.run(&["policy", "rules", "test", "--json", text]));
+    assert_eq!(answer("ls -la")["answer"], "allowed");
+    assert_eq!(answer("ls; rm -r -f x")["answer"], "denied");
+    let asked = answer("ls && wc x");
+    assert_eq!(asked["answer"], "asked");
+    assert_eq!(asked["commands"][1]["why_not"], "no rule is about `wc`");
+    assert_eq!(answer("ls > x")["why_not"], "a redirection writes `x`");
+    assert!(stdout(&program.run(&["policy", "rules", "test", "ls"])).starts_with("allowed\n"));
+}
+
+#[test]
+fn a_rule_answers_in_the_place_of_a_person() {
+    let program = Program::new();
+    let call = |command: &str| program.call(&["run_shell", &harmless(command).to_string()]);
+    assert_eq!(call("echo hello").0, 5);
+    add(&program, &["allow", "--command", "echo *"]);
+    let (code, answer) = call("echo hello");
+    assert_eq!((code, answer["result"]["stdout"].as_str()), (0, Some("hello\n")), "{answer}");
+    assert_eq!(call("echo hello; touch ran").0, 5);
+    assert_eq!(call("echo hello > ran").0, 5);
+    assert_eq!(program.call(&["--set", "approval.rules=false", "run_shell", &harmless("echo hello").to_string()]).0, 5);
+    add(&program, &["deny", "--command", "echo"]);
+    let (code, answer) = program.call(&["--yes", "run_shell", &harmless("echo hello").to_string()]);
+    assert_eq!(code, 5, "{answer}");
+    assert_eq!(answer["error"]["message"], "denied by a rule of yours");
+    let hint = answer["error"]["hint"].as_str().unwrap_or_default();
+    assert!(hint.contains("`toolcrib policy rules remove 2`"), "{hint}");
+}
+
+#[test]
+fn an_answer_is_kept_once_its_lines_were_seen() {
+    if !Terminal::is_there() {
+        skip!("tmux is not installed");
+    }
+    let terminal = Terminal::new(&Terminal::call(&harmless("touch ran")));
+    terminal.asked(1);
+    terminal.press(&["a", "Enter"]);
+    terminal.shows("command = \"touch ran\"");
+    assert!(!settings(&terminal.program).contains("touch ran") && !terminal.has("ran"));
+    terminal.press(&["y", "Enter"]);
+    assert_eq!(terminal.ended(), 0);
+    assert!(terminal.has("ran"));
+    assert!(settings(&terminal.program).contains("[[allow]]\ncommand = \"touch ran\"\n"));
+}
+
+#[test]
+fn an_answer_that_is_not_confirmed_is_asked_again() {
+    if !Terminal::is_there() {
+        skip!("tmux is not installed");
+    }
+    let terminal = Terminal::new(&Terminal::call(&harmless("touch ran")));
+    terminal.asked(1);
+    terminal.press(&["a", "Enter"]);
+    terminal.shows("Write this into");
+    terminal.press(&["n", "Enter"]);
+    terminal.asked(2);
+    terminal.press(&["n", "Enter"]);
+    assert_eq!(terminal.ended(), 5);
+    assert!(!settings(&terminal.program).contains("touch ran"));
+}
+
+#[test]
+fn never_refuses_now_and_from_then_on() {
+    if !Terminal::is_there() {
+        skip!("tmux is not installed");
+    }
+    let terminal = Terminal::new(&Terminal::call(&harmless("touch ran")));
+    terminal.asked(1);
+    terminal.press(&["never", "Enter"]);
+    terminal.shows("[[deny]]");
+    terminal.press(&["y", "Enter"]);
+    assert_eq!(terminal.ended(), 5);
+    assert!(!terminal.has("ran"));
+    let (code, answer) = terminal.program.call(&["--yes", "run_shell", &harmless("touch ran").to_string()]);
+    assert_eq!((code, answer["error"]["message"].as_str()), (5, Some("denied by a rule of yours")), "{answer}");
+}
