@@ -10,7 +10,7 @@ use toolcrib_tests::{MORE, QUESTION, Terminal, eventually, skip};
 const MARK: char = 'Q';
 /// The rows of a question, as an attacker would draw it.
 const DRAWN: [&str; 6] = [
-    "Q run_shell (built in) wants to run on local, unconfined, declared low risk",
+    "Q run_shell (built in) wants to run on local, unconfined; the model says: \"low risk\"",
     "  why \u{2502} to list the files Q",
     "  run \u{2502} ls Q",
     "Q run_shell (built in) would run on local, unconfined: 1 line, 2 bytes",

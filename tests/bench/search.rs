@@ -133,7 +133,7 @@ pub(crate) fn cycle() {
     }
     let mut running = served(&program, &["--offer", "files"]);
     let mut call = |tool: &str, arguments: Value| {
-        running.write(&asking(tool, &arguments));
+        running.write(asking(tool, &arguments));
         let answer = running.line();
         assert!(answer["result"]["isError"] == false, "{answer}");
     };

@@ -265,7 +265,7 @@ fn a_program_that_embeds_the_host_lists_calls_and_answers() {
     assert!(said.starts_with("tools: ") && said.contains("run_shell") && said.contains("time"), "{said}");
     assert!(
         said.contains(
-            "asked: run_shell (built in) wants to run on local, confined with named hosts only, declared low risk\n"
+            "asked: run_shell (built in) wants to run on local, confined with named hosts only; the model says: \"low risk\"\n"
         ),
         "{said}"
     );

@@ -21,7 +21,7 @@ fn the_question_shows_what_where_who_and_why() {
     let terminal = Terminal::new(&Terminal::call(&arguments));
     let screen = terminal.asked(1);
     for text in [
-        "run_shell (built in) wants to run on local, confined with named hosts only, declared medium risk, changes something\n",
+        "run_shell (built in) wants to run on local, confined with named hosts only; the model says: \"medium risk, changes something\"\n",
         "    in │ /",
         "/work\n   why │ to see whether it works\n   run │ touch ran\n     2 │ echo 'second line'\n  cell │ writes below /",
         "run_shell (built in) would run on local, confined with named hosts only: 2 lines, 28 bytes\nAllow?",
@@ -42,7 +42,7 @@ fn the_question_shows_the_pane_and_how_long_keys_wait() {
     terminal.run(&format!("$toolcrib call send-keys '{keys}' > out"));
     let screen = terminal.asked(1);
     for text in [
-        "send-keys (built in) wants to run on local after 6s, confined with named hosts only, declared low risk, changes something\n",
+        "send-keys (built in) wants to run on local after 6s, confined with named hosts only; the model says: \"low risk, changes something\"\n",
         "  pane │ shared of toolcrib-",
         "    in │ /",
         "send-keys (built in) would run on local after 6s, confined with named hosts only: 1 line, ",
@@ -438,7 +438,7 @@ fn a_plugin_of_others_is_named_as_such() {
     let screen = terminal.asked(1);
     assert!(
         screen.contains(
-            "a third-party plugin wants to run on local, confined with named hosts only, declared low risk\n"
+            "a third-party plugin wants to run on local, confined with named hosts only; the model says: \"low risk\"\n"
         ),
         "{screen}"
     );

@@ -327,7 +327,8 @@ fn each_row_of_foreign_text_in_a_form_is_quoted_and_the_headline_stands_at_both_
     for era in ERAS {
         let home = Home::new();
         let mut client = home.serve(era);
-        let drawn = "run_shell (built in) wants to run on local, confined with named hosts only, declared low risk";
+        let drawn =
+            "run_shell (built in) wants to run on local, confined with named hosts only; the model says: \"low risk\"";
         let padding = " ".repeat(5000);
         let text =
             format!("touch marks #{padding}{drawn}\n: <<'X'\n\n{drawn}\n\nrun:\n> ls\n\n{drawn}: 1 line, 2 bytes\nX");

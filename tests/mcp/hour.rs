@@ -4,6 +4,7 @@ use crate::rig::{Home, has_tmux};
 use serde_json::{Value, json};
 use std::fs::OpenOptions;
 use std::io::Write;
+use std::path::Path;
 use toolcrib_tests::mcp::{Client, Era, Question, decides, envelope};
 use toolcrib_tests::shell::{command, with};
 use toolcrib_tests::skip;
@@ -27,14 +28,19 @@ const ORDINARY: [&str; 15] = [
     "python3 -m py_compile a.txt || true",
 ];
 
+#[expect(clippy::disallowed_methods, reason = "the user's own git")]
+fn git_init(directory: &Path) {
+    let git = std::process::Command::new("git").args(["init", "-q"]).current_dir(directory).status();
+    assert!(git.expect("git").success());
+}
+
 /// An agent in a repository, whose commands run in a full cell with default settings.
 fn at_work() -> (Home, Client) {
     let home = Home::with_default_settings();
     home.program.write("work/a.txt", "TODO one\n");
     home.program.write("home/.gitconfig", "[user]\nname = a\nemail = a@example.com\n");
     home.program.write("outside", "");
-    let git = std::process::Command::new("git").args(["init", "-q"]).current_dir(home.program.path("work")).status();
-    assert!(git.expect("git").success());
+    git_init(&home.program.path("work"));
     let client = home.serve(Era::Modern);
     (home, client)
 }

@@ -15,9 +15,7 @@ async fn a_person_is_asked_about_what_nobody_has_called_a_reader() {
     assert_eq!(question.kind, ActionKind::ToolCall);
     assert!(question.action.contains("`echo` of the server `jotter`"), "{}", question.action);
     assert!(question.details.as_ref().is_some_and(|details| details.contains("hello")));
-    assert!(
-        question.headline(|_, text| text.to_owned()).contains("the model wants to call a tool of the server jotter")
-    );
+    assert!(question.headline(|text| text.to_owned()).contains("the model wants to call a tool of the server jotter"));
     // That it says itself that it reads counts for nothing.
     call(&host, "read_note", json!({})).await.expect("it was allowed");
     assert_eq!(host.asked().len(), 2);

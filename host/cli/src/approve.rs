@@ -113,7 +113,7 @@ fn list(open: &[(Program, OpenQuestion)], closed: &[(u32, String)], as_json: boo
     }
     let mut table = Table::new(&["call", "question", "action", "process"]);
     for (program, OpenQuestion { call, request, .. }) in open {
-        let (headline, process) = (request.headline(|_, text| text.to_owned()), program.process.to_string());
+        let (headline, process) = (request.headline(|text| text.to_owned()), program.process.to_string());
         let action = sanitize::visible_line(request.action.lines().next().unwrap_or_default());
         table.row([call.get(..SHOWN_ID).unwrap_or(call), &sanitize::visible_line(&headline), &action, &process]);
     }

@@ -3,9 +3,9 @@
 //! What comes from outside never begins a row: each row of it follows a label and a bar. Its words are `policy/approval/words.rs`.
 
 use anstream::adapter::strip_str;
-use anstyle::{AnsiColor, Style};
+use anstyle::Style;
 use base::text::columns;
-use toolcrib::policy::approval::{ApprovalRequest, Mark, Risk};
+use toolcrib::policy::approval::ApprovalRequest;
 
 /// What is between label and text.
 const BAR: &str = " │ ";
@@ -77,17 +77,17 @@ impl<'r> Question<'r> {
     /// Lays out what follows that position. None when the terminal is too small for any of it together with what is asked.
     pub(super) fn page(&self, from: Place, size: Size) -> Option<Page> {
         let (bold, dim) = (Style::new().bold(), Style::new().dimmed());
-        let mark = |mark, text: &str| self.marked(mark, text);
+        let strong = |text: &str| format!("{bold}{text}{bold:#}");
         let gutter = 2 + self.label_width + columns::width(BAR);
         let columns = size.columns.checked_sub(gutter).filter(|columns| *columns >= LEAST_COLUMNS)?;
         let rows = self.rows(from, columns, size.rows);
         let head = match from == Place::default() {
-            true => format!("\r\n{}\r\n", size.folded(&self.request.headline(mark))),
+            true => format!("\r\n{}\r\n", size.folded(&self.request.headline(strong))),
             false => String::new(),
         };
         // With room for the answer.
         let room = |foot: &str| size.rows.checked_sub(size.height(&head) + size.height(&format!("{foot}y")));
-        let summary = format!("{}\r\n", size.folded(&self.request.summary(mark)));
+        let summary = format!("{}\r\n", size.folded(&self.request.summary(strong)));
         let out = self.request.out().map(|covers| format!("; [u]nconfined: {covers}")).unwrap_or_default();
         let all = self.request.all();
         let kept = if self.can_keep { ", [a]lways or never, by a rule" } else { "" };
@@ -135,23 +135,6 @@ impl<'r> Question<'r> {
             }
         }
         rows
-    }
-
-    fn marked(&self, mark: Mark, text: &str) -> String {
-        let style = match mark {
-            Mark::Strong => Style::new().bold(),
-            Mark::Risk => self.risk(),
-        };
-        format!("{style}{text}{style:#}")
-    }
-
-    fn risk(&self) -> Style {
-        let colour = match self.request.declaration.as_ref().map(|declaration| declaration.risk) {
-            Some(Risk::Low) => AnsiColor::Green,
-            Some(Risk::Medium) => AnsiColor::Yellow,
-            Some(Risk::High) | None => AnsiColor::Red,
-        };
-        Style::new().fg_color(Some(colour.into())).bold()
     }
 }
 

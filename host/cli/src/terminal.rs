@@ -60,16 +60,10 @@ impl Approver for Terminal {
                 ("y" | "yes" | "Y", None) => return Answer::Yes,
                 ("s" | "session" | "S", None) => return Answer::YesForSession,
                 ("u" | "unconfined" | "U", None) if request.out().is_some() => return Answer::Unconfined,
-                ("a" | "always" | "A", None) => {
-                    if self.keep(Verdict::Allow, request, &mut writer, &reader).await {
-                        return Answer::Yes;
-                    }
+                ("a" | "always" | "A", None) if self.keep(Verdict::Allow, request, &mut writer, &reader).await => {
+                    return Answer::Yes;
                 }
-                ("never", None) => {
-                    if self.keep(Verdict::Deny, request, &mut writer, &reader).await {
-                        return Answer::No;
-                    }
-                }
+                ("never", None) if self.keep(Verdict::Deny, request, &mut writer, &reader).await => return Answer::No,
                 ("", None) => return Answer::No,
                 ("", Some(next)) => place = next,
                 _ => {}

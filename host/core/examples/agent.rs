@@ -29,6 +29,9 @@ const SETTINGS: &str = r#"
 [agent]
 name = "barista"
 
+[confine]
+ask = "always"
+
 [toolset.channel]
 session = ["channel"]
 turn = ["reply", "ask", "react", "branch", "spawn_worker", "cancel"]

@@ -19,7 +19,7 @@ struct Person;
 #[async_trait::async_trait]
 impl Approver for Person {
     async fn ask(&self, request: &ApprovalRequest) -> Answer {
-        println!("asked: {}", request.headline(|_, text| text.to_owned()));
+        println!("asked: {}", request.headline(|text| text.to_owned()));
         request.foreign().for_each(|part| println!("  {}: {}", part.label, part.text));
         Answer::Yes
     }
@@ -33,7 +33,9 @@ impl Approver for Person {
 async fn main() -> Result<(), Box<dyn Error>> {
     let place = tempfile::tempdir()?;
     let dirs = Dirs::below(place.path());
-    let settings = Settings::load(&Sources { home: dirs.home.clone(), ..Sources::default() })?;
+    // So that it asks about each command, though that is confined.
+    let set = vec!["confine.ask=always".into()];
+    let settings = Settings::load(&Sources { home: dirs.home.clone(), set, ..Sources::default() })?;
     // A program that loads components of others would compile them in a child, as Toolcrib does.
     let (host, notices) = Host::new(&settings, &dirs, &[], Compiler::Here).map_err(|failure| failure.message)?;
     notices.iter().for_each(|notice| println!("note: {notice}"));

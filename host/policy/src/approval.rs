@@ -9,7 +9,7 @@ mod words;
 
 pub use hub::{Approvals, OpenQuestion};
 pub use notify::Notifier;
-pub use words::{Foreign, Mark};
+pub use words::Foreign;
 
 pub use question::By;
 pub use question::Site;

@@ -35,7 +35,7 @@ struct Willing;
 #[async_trait]
 impl Approver for Willing {
     async fn ask(&self, request: &ApprovalRequest) -> Answer {
-        eprintln!("asked: {}", request.headline(|_, text| text.to_owned()));
+        eprintln!("asked: {}", request.headline(|text| text.to_owned()));
         Answer::Yes
     }
 

@@ -13,15 +13,6 @@ const BUILT_IN: &str = " (built in)";
 /// The directory of a pane whose shell runs elsewhere, or whose program belongs to another user.
 const UNKNOWN: &str = "a directory that is not known here";
 
-/// Why a part of the host's own words is set off.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mark {
-    /// It says who or where.
-    Strong,
-    /// It says the declared risk.
-    Risk,
-}
-
 /// A text that the host has not written. A door sets each of its rows off from the host's own.
 pub struct Foreign<'r> {
     /// What it is called, in at most four letters.
@@ -37,15 +28,14 @@ impl ApprovalRequest {
         self.declaration.as_ref().map_or("", |declaration| &declaration.why)
     }
 
-    /// Who wants to do what on which backend; `mark` sets parts of it off.
-    pub fn headline(&self, mark: impl Fn(Mark, &str) -> String) -> String {
+    /// Who wants to do what on which backend; `strong` sets off who and where.
+    pub fn headline(&self, strong: impl Fn(&str) -> String) -> String {
         let declared = self.declaration.as_ref().map(|declaration| {
             let flags = [(declaration.mutation, ", changes something"), (declaration.privesc, ", needs more rights")];
             let flags: String = flags.iter().filter(|(set, _)| *set).map(|(_, text)| *text).collect();
-            let risk = mark(Mark::Risk, &format!("{} risk", declaration.risk.name()));
-            format!(", declared {risk}{flags}")
+            format!("; the model says: \"{} risk{flags}\"", declaration.risk.name())
         });
-        format!("{} wants to {}{}", self.who(&mark), self.does(&mark), declared.unwrap_or_default())
+        format!("{} wants to {}{}", self.who(&strong), self.does(&strong), declared.unwrap_or_default())
     }
 
     /// All that the host has not written itself, in the order in which it is read.
@@ -86,13 +76,13 @@ impl ApprovalRequest {
     }
 
     /// The headline in short with the size of the action: what a person reads last.
-    pub fn summary(&self, mark: impl Fn(Mark, &str) -> String) -> String {
+    pub fn summary(&self, strong: impl Fn(&str) -> String) -> String {
         let texts = || [Some(&self.action), self.details.as_ref()].into_iter().flatten();
         let counted = |count: usize, one: &str| format!("{count} {one}{}", if count == 1 { "" } else { "s" });
         let lines = counted(texts().map(|text| text.lines().count()).sum(), "line");
         let bytes = counted(texts().map(String::len).sum(), "byte");
         let refused = if self.refused.is_some() { "; the last time its cell refused it something" } else { "" };
-        format!("{} would {}: {lines}, {bytes}{refused}", self.who(&mark), self.does(&mark))
+        format!("{} would {}: {lines}, {bytes}{refused}", self.who(&strong), self.does(&strong))
     }
 
     /// What an answer covers that lets the command out of its cell; none where nobody is offered that.
@@ -144,16 +134,16 @@ impl ApprovalRequest {
     }
 
     /// Who asks. The author of a third-party plugin chose its name, so it does not appear among the host's own words.
-    fn who(&self, mark: impl Fn(Mark, &str) -> String) -> String {
+    fn who(&self, strong: impl Fn(&str) -> String) -> String {
         match (self.is_built_in(), self.kind) {
-            (true, _) => mark(Mark::Strong, &self.tool) + BUILT_IN,
+            (true, _) => strong(&self.tool) + BUILT_IN,
             // No plugin stands between.
-            (false, ActionKind::ToolCall | ActionKind::Answer) => mark(Mark::Strong, "the model"),
-            (false, _) => mark(Mark::Strong, "a third-party plugin"),
+            (false, ActionKind::ToolCall | ActionKind::Answer) => strong("the model"),
+            (false, _) => strong("a third-party plugin"),
         }
     }
 
-    fn does(&self, mark: impl Fn(Mark, &str) -> String) -> String {
+    fn does(&self, strong: impl Fn(&str) -> String) -> String {
         let does = match self.kind {
             ActionKind::Command => "run on",
             ActionKind::Request => "send from",
@@ -176,6 +166,6 @@ impl ApprovalRequest {
             Some(Confined::Yes { how, .. }) => format!(", {how}"),
         };
         let secrets = if self.secrets.is_some() { ", with a secret" } else { "" };
-        format!("{does} {}{delay}{confined}{secrets}", mark(Mark::Strong, &self.landing.backend))
+        format!("{does} {}{delay}{confined}{secrets}", strong(&self.landing.backend))
     }
 }

@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 use toolcrib::config::Verdict;
-use toolcrib::policy::approval::{Answer, ApprovalRequest, Approver, Mark};
+use toolcrib::policy::approval::{Answer, ApprovalRequest, Approver};
 
 /// Calls that wait for a person at one time.
 const MAX_WAITING: usize = 100;
@@ -240,7 +240,7 @@ fn form(request: &ApprovalRequest) -> ElicitRequestParams {
 
 /// Headline, what comes from outside in quoted rows, and the headline again: a form that is scrolled shows it at either end.
 fn question(request: &ApprovalRequest) -> String {
-    let plain = |_: Mark, text: &str| text.to_owned();
+    let plain = |text: &str| text.to_owned();
     let foreign = request.foreign().map(|part| quoted(part.label, part.text)).collect::<String>();
     let (headline, summary) = (request.headline(plain), request.summary(plain));
     format!("{headline}\n\n{foreign}{}\n{summary}", kept(request))

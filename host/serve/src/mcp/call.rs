@@ -72,7 +72,7 @@ impl Running {
                 }
             };
             if is_stateless(context) {
-                return Turn::Asked(asked);
+                return Turn::Asked(Box::new(asked));
             }
             let mut asking = Box::pin(asked.elicit(context));
             let ended = tokio::select! {
@@ -114,7 +114,7 @@ pub(super) enum Outcome {
 /// What a request comes to.
 enum Turn {
     Ended(Envelope),
-    Asked(Asked),
+    Asked(Box<Asked>),
 }
 
 impl Inner {
@@ -255,7 +255,7 @@ impl Inner {
                 Turn::Asked(asked) => asked,
             };
             running.go_on();
-            match self.pending.park(running, asked, &binding()) {
+            match self.pending.park(running, *asked, &binding()) {
                 Ok(input_required) => break Outcome::InputRequired(input_required),
                 Err(Waiting { running: again, answer, .. }) => {
                     running = again;
