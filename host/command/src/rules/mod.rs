@@ -188,7 +188,7 @@ impl CommandPattern {
         };
         match runs {
             true => Err(format!(
-                "`*` does not stand for `{}`, by which `{}` may run another program",
+                "`*` does not stand for `{}`, by which `{}` may run another program or write a file",
                 word.text, self.program
             )),
             false => Ok(()),

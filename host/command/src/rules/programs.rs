@@ -1,4 +1,4 @@
-//! Programs that run other programs, and by which of their words: what a `*` of a rule never stands for.
+//! Programs that run other programs or write files, and by which of their words: what a `*` of a rule never stands for.
 //!
 //! Each row names the public manual that it was taken from. A program that is not here is one whose words run nothing that we know of.
 
@@ -66,7 +66,7 @@ static PROGRAMS: &[Program] = &[
     // git(1) "OPTIONS", git-config(1) "alias.*", and the page of each subcommand: https://git-scm.com/docs
     Program {
         names: "git",
-        long: "exec-path config-env git-dir work-tree ext-diff upload-pack receive-pack upload-archive",
+        long: "exec-path config-env git-dir work-tree ext-diff upload-pack receive-pack upload-archive output strategy",
         begins: "ext:: fd::",
         known: "add am apply blame branch cat-file check-ignore checkout cherry cherry-pick clean commit describe diff \
                 fetch format-patch grep init log ls-files ls-remote ls-tree merge merge-base mv name-rev notes pull push \
@@ -111,7 +111,7 @@ static PROGRAMS: &[Program] = &[
     // zip(1): -TT, --unzip-command
     Program { names: "zip", words: "-TT", long: "unzip-command", short: "T", ..PLAIN },
     // GNU coreutils manual: sort --compress-program, split --filter, install --strip-program
-    Program { names: "sort gsort", long: "compress-program", ..PLAIN },
+    Program { names: "sort gsort", long: "compress-program output", short: "o", ..PLAIN },
     Program { names: "split gsplit", long: "filter", ..PLAIN },
     Program { names: "install ginstall", long: "strip-program", ..PLAIN },
     // POSIX test, and bash(1) "CONDITIONAL EXPRESSIONS": a subscript is evaluated
@@ -141,7 +141,7 @@ static PROGRAMS: &[Program] = &[
         ..PLAIN
     },
     // rg(1): --pre, --hostname-bin
-    Program { names: "rg", long: "pre hostname-bin", ..PLAIN },
+    Program { names: "rg", long: "pre hostname-bin search-zip", short: "z", ..PLAIN },
     // ag(1), ack(1)
     Program { names: "ag ack", long: "pager output ackrc env", ..PLAIN },
     // bat(1), delta(1)
