@@ -135,7 +135,7 @@ fn a_person_is_asked_each_time_where_nothing_confines() {
     terminal.run(&format!("unshare --user --map-current-user --keep-caps sh -c '{host}' $toolcrib <../calls >out"));
     for count in 1..=2 {
         let screen = terminal.asked(count).split_whitespace().collect::<Vec<_>>().join(" ");
-        assert_eq!(screen.matches("wants to run on local, unconfined,").count(), count, "{screen}");
+        assert_eq!(screen.matches("wants to run on local, unconfined;").count(), count, "{screen}");
         assert_eq!(screen.matches("cell │ none: making namespaces").count(), count, "{screen}");
         terminal.press(&["s", "Enter"]);
     }

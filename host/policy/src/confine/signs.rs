@@ -305,7 +305,7 @@ mod tests {
         for (printed, expected) in [
             (
                 "touch: cannot touch '/usr/x': Read-only file system",
-                "the command may not write `/usr/x`, and no setting allows it (`/usr` is the system's): use another path".into(),
+                "the command may not write `/usr/x`, and no setting allows it (`/usr/bin` is the system's): use another path".into(),
             ),
             (
                 "mkdir: cannot create directory \u{2018}/opt/a b\u{2019}: Read-only file system",
