@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 use toolcrib_tests::outcome::{NO_QUESTION, code, stderr, stdout, succeeded};
+use toolcrib_tests::shell::command;
 use toolcrib_tests::{Program, Running};
 
 fn start(program: &Program, arguments: &[&str]) -> Running {
@@ -214,5 +215,69 @@ fn events_of_many_calls_are_told_apart() {
     for _ in 0..100 {
         let line = running.line();
         assert_eq!(line["result"]["conversation_id"], json!(line["id"].to_string()));
+    }
+}
+
+/// The question of a command, which the embedder answers; its digest binds the answer to what was shown.
+fn questioned(running: &mut Running, id: u64, text: &str) -> (Value, Value) {
+    write(running, &json!({ "id": id, "tool": "run_shell", "arguments": command(text) }));
+    let line = asked(running);
+    let (ask, payload) = (&line["ask"], &line["ask"]["payload"]);
+    assert_eq!((&line["id"], &ask["kind"], &ask["tool"]), (&json!(id), &json!("approval.ask"), &json!("run_shell")));
+    assert!(payload["headline"].as_str().is_some_and(|said| said.contains("wants to run on local")), "{line}");
+    assert!(payload["rows"].to_string().contains(text) && ask["deadline_ms"].is_u64(), "{line}");
+    assert_eq!(payload["decisions"], json!(["once", "session", "no"]), "{line}");
+    (ask["ask"].clone(), payload["digest"].clone())
+}
+
+#[test]
+fn the_embedder_answers_questions_where_the_user_says_so() {
+    let program = Program::new();
+    let ran = |name: &str| program.path(&format!("work/{name}")).exists();
+    let mut running = program.start(&["--set", "approval.embedder=true", "run", "--embedder", "approval.ask"]);
+    let (name, digest) = questioned(&mut running, 1, "touch one");
+    write(&mut running, &json!({ "answer": name, "result": { "decision": "once", "digest": digest } }));
+    assert!(running.line()["result"].is_object() && ran("one"));
+    let (name, other) = questioned(&mut running, 2, "touch two");
+    assert_ne!(other, digest);
+    write(&mut running, &json!({ "answer": name, "result": { "decision": "once", "digest": digest } }));
+    let refused = running.line()["error"]["message"].to_string();
+    assert!(refused.contains("answered another question") && !ran("two"), "{refused}");
+    for (id, answer) in [json!("yes"), json!({ "decision": "once" }), json!({ "decision": "yes", "digest": digest })]
+        .into_iter()
+        .enumerate()
+    {
+        let (name, _) = questioned(&mut running, 10 + id as u64, &format!("touch odd{id}"));
+        write(&mut running, &json!({ "answer": name, "result": answer }));
+        let refused = running.line()["error"]["message"].to_string();
+        assert!(refused.contains("answer is not one") && !ran(&format!("odd{id}")), "{refused}");
+    }
+    let (name, digest) = questioned(&mut running, 20, "touch three");
+    write(&mut running, &json!({ "answer": name, "result": { "decision": "no", "digest": digest } }));
+    assert_eq!(running.line()["error"]["message"], "Command execution denied by user.");
+    // Nobody was offered to let it out.
+    let (name, digest) = questioned(&mut running, 21, "touch four");
+    write(&mut running, &json!({ "answer": name, "result": { "decision": "unconfined", "digest": digest } }));
+    assert_eq!(running.line()["error"]["kind"], "denied");
+    assert!(!ran("three") && !ran("four"));
+    let (name, digest) = questioned(&mut running, 22, "touch five");
+    write(&mut running, &json!({ "answer": name, "result": { "decision": "session", "digest": digest } }));
+    assert!(running.line()["result"].is_object() && ran("five"));
+    write(&mut running, &json!({ "id": 23, "tool": "run_shell", "arguments": command("touch six") }));
+    assert!(running.line()["result"].is_object() && ran("six"), "not asked again");
+}
+
+#[test]
+fn the_embedder_is_not_asked_where_nobody_says_so() {
+    let program = Program::new();
+    for (arguments, kind) in [
+        (&["run", "--embedder", "*"][..], json!("denied")),
+        (&["--set", "approval.embedder=true", "run", "--embedder", "message.*"], json!("denied")),
+        (&["--yes", "--set", "approval.embedder=true", "run", "--embedder", "*"], Value::Null),
+    ] {
+        let mut running = program.start(arguments);
+        write(&mut running, &json!({ "id": 1, "tool": "run_shell", "arguments": command("true") }));
+        let line = running.line();
+        assert_eq!((&line["id"], &line["error"]["kind"]), (&json!(1), &kind), "{arguments:?}: {line}");
     }
 }

@@ -34,6 +34,10 @@ impl Approver for Outside {
         self.approver.is_read()
     }
 
+    fn answers_in_advance(&self) -> bool {
+        self.approver.answers_in_advance()
+    }
+
     fn asks_one_at_a_time(&self) -> bool {
         self.approver.asks_one_at_a_time()
     }

@@ -393,6 +393,8 @@ pub struct Approval {
     /// How long a person is waited for, in milliseconds.
     #[serde(deserialize_with = "between::<1, YEAR_MS, _>")]
     pub timeout_ms: u64,
+    /// Whether the program around the host may answer.
+    pub embedder: bool,
     /// A program that tells the user of an open question, with its arguments, or nothing.
     pub notify: Vec<String>,
 }

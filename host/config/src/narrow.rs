@@ -167,6 +167,7 @@ const SHARED: &[Row] = &[
     ("approval.allow_yes", And, EachTime),
     ("approval.rules", And, EachTime),
     ("approval.timeout_ms", Min, AtStart),
+    ("approval.embedder", And, EachTime),
     ("approval.notify", Never, AtStart),
     ("audit.required", Or, AtStart),
     ("backend.container", Never, AtStart),

@@ -8,15 +8,17 @@
 #![allow(missing_docs, reason = "public for the other crates of the host: what embedders see is `toolcrib`")]
 
 pub mod agents;
+mod approver;
 mod link;
 
 pub use base::event_kind::{KindPattern, any_covers, is_kind};
+pub use approver::EmbedderAsked;
 pub use link::{AnswerLine, ErrorLine, Link};
 
 use async_trait::async_trait;
 use base::envelope::Failure;
 use base::principal::Principal;
-pub use policy::embedder::AttachedFile;
+pub use policy::embedder::{AttachedFile, QUESTION};
 use serde_json::{Map, Value};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;

@@ -212,6 +212,11 @@ pub trait Approver: Send + Sync {
         true
     }
 
+    /// Whether it answers without asking anybody.
+    fn answers_in_advance(&self) -> bool {
+        false
+    }
+
     /// Whether a question waits until the one before is answered, which may cover it.
     fn asks_one_at_a_time(&self) -> bool {
         true
@@ -278,6 +283,10 @@ impl Approver for InAdvance {
 
     fn name(&self) -> &'static str {
         "--yes"
+    }
+
+    fn answers_in_advance(&self) -> bool {
+        true
     }
 
     fn is_read(&self) -> bool {

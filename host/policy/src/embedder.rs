@@ -35,6 +35,9 @@ pub struct AttachedFile {
     pub content: Arc<[u8]>,
 }
 
+/// The kind of the events by which the host asks for an approval. No plugin hands one over.
+pub const QUESTION: &str = "approval.ask";
+
 /// Where events go, whatever the backend, as people read it.
 const THERE: &str = "the embedder";
 
@@ -122,10 +125,14 @@ impl EmbedderGrant {
     ///
     /// `denied`, with the line to add.
     pub fn admit(&self, kind: &str) -> Result<(), Failure> {
+        let name = &self.plugin;
+        if kind == QUESTION {
+            return Err(Failure::denied(format!("`{name}` may not hand over `{kind}`: only the host asks questions"))
+                .hint("give the event another kind"));
+        }
         if self.kinds.iter().all(|list| any_covers(list, kind)) {
             return Ok(());
         }
-        let name = &self.plugin;
         Err(Failure::denied(format!("`{name}` may not hand over events of the kind `{kind}`")).hint(
             self.remedies.hint(
                 &format!("plugin.{name}.embedder.kinds"),

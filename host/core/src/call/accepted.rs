@@ -11,9 +11,11 @@ use contract::manifest::Manifest;
 use contract::request::Request;
 use engine::compile::panic_text;
 use futures_util::FutureExt;
+use embedder::{EmbedderAsked, QUESTION};
 use guest::reach::Reach;
 use kept_output::OutputStore;
 use policy::Policy;
+use policy::approval::Approver;
 use policy::event::Event;
 use policy::scope::{Scope, ScopeParts};
 use std::any::Any;
@@ -26,6 +28,20 @@ use std::time::{Duration, Instant};
 
 /// How long a guest may go on after it was asked to stop, when it waits for nothing.
 const GUEST_GRACE: Duration = Duration::from_millis(50);
+
+/// Who is asked: the embedder, where the user's settings say so and it takes questions.
+fn approver(policy: &Policy, context: &CallContext) -> Arc<dyn Approver> {
+    let approval = &policy.config().approval;
+    if !approval.embedder || context.approver.answers_in_advance() || !context.embedder.takes(QUESTION) {
+        return context.approver.clone();
+    }
+    Arc::new(EmbedderAsked {
+        embedder: context.embedder.clone(),
+        principal: context.principal.clone(),
+        bindings: context.session.given(),
+        timeout: Duration::from_millis(approval.timeout_ms),
+    })
+}
 
 /// A call that was accepted. Dropped before its end, it still leaves its outcome in the audit trail.
 pub(crate) struct Call<'h> {
@@ -48,7 +64,7 @@ impl<'h> Call<'h> {
             session: context.session.clone(),
             backend: context.backend.clone(),
             events: context.events.clone(),
-            approver: context.approver.clone(),
+            approver: approver(policy, context),
             cancel: context.cancel.child_token(),
             approvals: host.approvals.clone(),
             output: match context.purpose.keeps_output() {
