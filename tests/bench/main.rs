@@ -57,6 +57,7 @@ fn main() {
         ("jobs", jobs::jobs),
         ("search", search::search),
         ("cycle", search::cycle),
+        ("rules", rules),
         ("browser", browser::browser),
         ("mail", mail::mail),
         ("languages", languages::languages),
@@ -553,6 +554,25 @@ fn served(program: &Program, flags: &[&str]) -> Running {
 fn asking(tool: &str, arguments: &serde_json::Value) -> String {
     let params = json!({ "name": tool, "arguments": arguments });
     format!("{}\n", json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params }))
+}
+
+/// What 500 rules of the user's cost: a call that asks nothing, and a command that the last of them allows.
+fn rules() {
+    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+    let _inside = runtime.enter();
+    let others: String = (0..499).map(|at| format!("[[allow]]\ncommand = \"program{at} sub *\"\n")).collect();
+    let rules = format!("{others}[[allow]]\ncommand = \"true *\"\n");
+    let (plain, ruled) = (TestHost::new(), TestHost::new().user(&rules).set("tools.shell_confirm=true"));
+    let calls = |host: &TestHost| (0..100).for_each(|_| drop(runtime.block_on(host.result("time", json!({})))));
+    let (ours, bare) = pairs(|| calls(&ruled), || calls(&plain));
+    let (ours, bare) = (ours / 100, bare / 100);
+    let more = ours.saturating_sub(bare);
+    row("a call with 500 rules", "+ 5 us", &format!("{ours:.1?}"), &format!("without {bare:.1?}"), &format!("+ {more:.1?}"));
+    let run = |host: &TestHost| drop(runtime.block_on(host.result("run_shell", shell::command("true"))));
+    let (ours, bare) = pairs(|| run(&ruled), || run(&plain));
+    let more = ours.saturating_sub(bare);
+    let without = format!("unasked {bare:.1?}");
+    row("`true`, allowed by the last of 500 rules", "+ 1 ms", &format!("{ours:.1?}"), &without, &format!("+ {more:.1?}"));
 }
 
 /// What an agent waits for: a call over each transport, and what connections cost that do nothing.
