@@ -567,12 +567,24 @@ fn rules() {
     let (ours, bare) = pairs(|| calls(&ruled), || calls(&plain));
     let (ours, bare) = (ours / 100, bare / 100);
     let more = ours.saturating_sub(bare);
-    row("a call with 500 rules", "+ 5 us", &format!("{ours:.1?}"), &format!("without {bare:.1?}"), &format!("+ {more:.1?}"));
+    row(
+        "a call with 500 rules",
+        "+ 5 us",
+        &format!("{ours:.1?}"),
+        &format!("without {bare:.1?}"),
+        &format!("+ {more:.1?}"),
+    );
     let run = |host: &TestHost| drop(runtime.block_on(host.result("run_shell", shell::command("true"))));
     let (ours, bare) = pairs(|| run(&ruled), || run(&plain));
     let more = ours.saturating_sub(bare);
     let without = format!("unasked {bare:.1?}");
-    row("`true`, allowed by the last of 500 rules", "+ 1 ms", &format!("{ours:.1?}"), &without, &format!("+ {more:.1?}"));
+    row(
+        "`true`, allowed by the last of 500 rules",
+        "+ 1 ms",
+        &format!("{ours:.1?}"),
+        &without,
+        &format!("+ {more:.1?}"),
+    );
 }
 
 /// What an agent waits for: a call over each transport, and what connections cost that do nothing.

@@ -74,8 +74,7 @@ impl Approver for EmbedderAsked {
 /// The question with the same words as at every door, and the digest of all of it.
 fn payload(request: &ApprovalRequest) -> Value {
     let plain = |text: &str| text.to_owned();
-    let rows: Vec<Value> =
-        request.foreign().map(|part| json!({ "label": part.label, "text": part.text })).collect();
+    let rows: Vec<Value> = request.foreign().map(|part| json!({ "label": part.label, "text": part.text })).collect();
     let mut decisions = vec!["once", "session", "no"];
     if request.out().is_some() {
         decisions.push("unconfined");

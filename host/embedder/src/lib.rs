@@ -11,8 +11,8 @@ pub mod agents;
 mod approver;
 mod link;
 
-pub use base::event_kind::{KindPattern, any_covers, is_kind};
 pub use approver::EmbedderAsked;
+pub use base::event_kind::{KindPattern, any_covers, is_kind};
 pub use link::{AnswerLine, ErrorLine, Link};
 
 use async_trait::async_trait;
