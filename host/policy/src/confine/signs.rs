@@ -302,22 +302,19 @@ mod tests {
         let profile = policy.confine.ladder(&facts).expect("a ladder").first().clone();
         let told = |printed: &str| policy.confine.notices(&profile, &facts, Met::default(), printed, false).refusals;
         let (home, write) = (dirs.home.display(), "add a directory above it to `write` under [confine]");
+        let never = |path: &str, why: &str| {
+            format!("the command may not write `{path}`, and no setting allows it ({why}): use another path")
+        };
         for (printed, expected) in [
-            (
-                "touch: cannot touch '/usr/x': Read-only file system",
-                "the command may not write `/usr/x`, and no setting allows it (`/usr/bin` is the system's): use another path".into(),
-            ),
+            ("touch: cannot touch '/usr/x': Read-only file system", never("/usr/x", "`/usr/bin` is the system's")),
             (
                 "mkdir: cannot create directory \u{2018}/opt/a b\u{2019}: Read-only file system",
                 format!("the command may not write `/opt/a b`: {write}"),
             ),
-            (
-                "sh: 1: cannot create /etc/y: Read-only file system",
-                format!("the command may not write `/etc/y`: {write}"),
-            ),
+            ("sh: 1: cannot create /etc/y: Read-only file system", never("/etc/y", "`/etc` is the system's")),
             (
                 "OSError: [Errno 30] Read-only file system: '../z'",
-                format!("the command may not write `{}/z`: {write}", root.path().display()),
+                never(&format!("{}/z", root.path().display()), "the home is in it"),
             ),
             (
                 "Error: Read-only file system (os error 30)",
@@ -327,22 +324,19 @@ mod tests {
                 "/bin/sh: 1: cannot create bin/git: Read-only file system",
                 format!("the command may not write `{}/bin/git`: {write}", work.display()),
             ),
-            (
-                "/bin/sh: can't create /etc/y: Read-only file system",
-                format!("the command may not write `/etc/y`: {write}"),
-            ),
+            ("/bin/sh: can't create /etc/y: Read-only file system", never("/etc/y", "`/etc` is the system's")),
             (
                 "/usr/bin/bash: line 12: out: Read-only file system",
                 format!("the command may not write `{}/out`: {write}", work.display()),
             ),
             (
                 "/usr/bin/touch: cannot touch '/usr/x': Read-only file system",
-                format!("the command may not write `/usr/x`: {write}"),
+                never("/usr/x", "`/usr/bin` is the system's"),
             ),
             ("/opt/one: Read-only file system", format!("the command may not write `/opt/one`: {write}")),
             (
                 "/usr/bin/tool: Read-only file system (os error 30)",
-                format!("the command may not write `/usr/bin/tool`: {write}"),
+                never("/usr/bin/tool", "`/usr/bin` is the system's"),
             ),
             (
                 "/usr/bin/tool: failed: Read-only file system",
