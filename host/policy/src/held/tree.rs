@@ -491,13 +491,15 @@ impl Watched {
         };
         let due: Vec<PathBuf> = self.writing.iter().filter_map(due).collect();
         for path in due {
-            if let Some((place, name, _)) = self.writing.remove(&path)
-                && let Some(directory) = open(&place)
-                // Nothing is obeyed of an empty file, and whoever writes it is told of: on a slow machine git takes long between the two.
-                && (is_last || !take::is_begun(&directory, &name))
-            {
-                self.check(&directory, &place, &name, Event::Closed, true);
+            let Some((place, name, _)) = self.writing.remove(&path) else { continue };
+            let Some(directory) = open(&place) else { continue };
+            // Nothing is obeyed of an empty file, and on a slow machine git takes long to write one. It may be written by another name of it, which
+            // nobody tells of here.
+            if !is_last && take::is_begun(&directory, &name) {
+                self.writing.insert(path, (place, name, now + PATIENCE));
+                continue;
             }
+            self.check(&directory, &place, &name, Event::Closed, true);
         }
         // What is open for a long time, or is mapped, is closed late.
         if is_last || is_due && is_theirs {
