@@ -78,6 +78,18 @@ fn what_is_written_late_is_let_through_as_what_is_written_at_once() {
     }
 }
 
+/// A file that stays open and empty, and is written under another name of which nothing is told: it is found while the command runs.
+#[test]
+fn what_is_written_by_another_name_of_an_open_file_is_held_meanwhile() {
+    for via in BOTH {
+        let mut rig = Rig::new(via);
+        let text = "{ ln .envrc notes; sleep 0.5; echo made >notes; sleep 1; cat .envrc; true; } 2>missing 9>.envrc";
+        let result = rig.result(text);
+        assert_eq!(result["stdout"], "", "{via:?}: it was there: {result}");
+        assert!(!is_there(&rig.work(".envrc")) && rig.held().len() == 1, "{via:?}: {result}");
+    }
+}
+
 /// A working tree that a command makes, or a file that leads git to the person's repository, changes nothing of what that repository had.
 #[test]
 fn other_working_trees_of_a_repository_do_not_change_what_it_had() {
