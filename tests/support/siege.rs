@@ -204,7 +204,11 @@ impl Siege {
         while self.holdings() != self.before && begin.elapsed() < Duration::from_secs(10) {
             std::thread::sleep(Duration::from_millis(5));
         }
-        assert_eq!(self.holdings(), self.before, "the host does not hold what it held before");
+        let open: Vec<_> = entries(&PathBuf::from(format!("/proc/{}/fd", self.pid())))
+            .iter()
+            .filter_map(|descriptor| std::fs::read_link(descriptor).ok())
+            .collect();
+        assert_eq!(self.holdings(), self.before, "the host does not hold what it held before; open are {open:?}");
         assert!(self.end(PATIENCE).is_some_and(|status| status.success()), "the host ends badly");
         let trail = std::fs::read_to_string(self.program.path("state/toolcrib/audit.jsonl")).expect("an audit trail");
         let mut outcomes: HashMap<String, (u32, u32)> = HashMap::new();
@@ -224,14 +228,18 @@ impl Siege {
         assert_eq!(self.read_file("health.txt")["result"], "well");
     }
 
-    /// What it holds when that no longer changes: a thread that has done its work takes a moment to go.
+    /// What it holds when that has not changed for a tenth of a second: a thread that has done its work takes a moment to go, and so does a
+    /// descriptor with which the next command was prepared.
     fn settled(&self) -> Holdings {
         let mut held = self.holdings();
+        let mut alike = 0;
         for _ in 0..200 {
             std::thread::sleep(Duration::from_millis(10));
             let now = self.holdings();
             // What is left of a command that has ended goes as well.
-            if now == held && now.children.iter().all(|pid| stays(*pid)) {
+            let is_alike = now == held && now.children.iter().all(|pid| stays(*pid));
+            alike = if is_alike { alike + 1 } else { 0 };
+            if alike == 10 {
                 break;
             }
             held = now;
