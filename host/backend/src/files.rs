@@ -150,7 +150,9 @@ pub(super) fn write(path: &WritePath, content: &[u8]) -> Result<Replaced, Failur
         was = undo::was(&directory, name, &before, &shown);
     }
     file.file().write_all(content).map_err(fail)?;
-    file.file().sync_all().map_err(fail)?;
+    // After a power cut the name leads to the old content or the new, never to half of one. Which of both is not worth a second wait for the disk:
+    // editors and git do not sync the directory either.
+    file.file().sync_data().map_err(fail)?;
     match path.expected() {
         Expected::Anything => file.replace(name).map_err(fail)?,
         Expected::New => file.appear(name).map_err(|error| match error.kind() {
@@ -162,7 +164,6 @@ pub(super) fn write(path: &WritePath, content: &[u8]) -> Result<Replaced, Failur
             file.replace(name).map_err(fail)?;
         }
     }
-    undo::sync(&directory).map_err(fail)?;
     Ok(was)
 }
 

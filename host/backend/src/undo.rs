@@ -4,7 +4,7 @@ use super::files::{failure, open_parent, open_regular, stamp};
 use super::temporary::Temporary;
 use base::envelope::Failure;
 use cap_std::fs::{File, Metadata, MetadataExt, OpenOptions, Permissions, PermissionsExt};
-use rustix::fs::{Gid, OFlags, Uid};
+use rustix::fs::{Gid, Uid};
 use sha2::{Digest, Sha256};
 use std::ffi::OsStr;
 use std::io::{self, Read, Write};
@@ -84,26 +84,18 @@ pub fn put_back(path: &Path, left: [u8; 32], was: Option<&Was>) -> Result<(), No
         if !is_still()? {
             return Err(NotPutBack::Changed(None));
         }
-        directory.remove_file(name).map_err(fail)?;
-        return sync(&directory).map_err(fail);
+        return directory.remove_file(name).map_err(fail);
     };
     let mut made = Temporary::new(&directory).map_err(fail)?;
     made.file().set_permissions(Permissions::from_std(std::fs::Permissions::from_mode(was.mode))).map_err(fail)?;
     // Only the superuser can; anyone else owns what they replace.
     let _ = rustix::fs::fchown(made.file(), Some(Uid::from_raw(found.uid())), Some(Gid::from_raw(found.gid())));
     made.file().write_all(&was.content).map_err(fail)?;
-    made.file().sync_all().map_err(fail)?;
+    made.file().sync_data().map_err(fail)?;
     if !is_still()? {
         return Err(NotPutBack::Changed(None));
     }
-    made.replace(name).map_err(fail)?;
-    sync(&directory).map_err(fail)
-}
-
-/// A name is durable only when its directory is. The handle at hand serves only to find names; syncing takes a real one.
-pub(super) fn sync(directory: &cap_std::fs::Dir) -> io::Result<()> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    Ok(rustix::fs::openat(directory, ".", flags, rustix::fs::Mode::empty()).and_then(rustix::fs::fsync)?)
+    made.replace(name).map_err(fail)
 }
 
 #[cfg(test)]
