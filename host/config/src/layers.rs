@@ -28,8 +28,8 @@ use toml::{Table, Value};
 const MAX_NOTICES: usize = 20;
 /// Sections whose settings are those of a name.
 const NAMED: [&str; 6] = ["plugin.", "program.", "secret.", "mail.", "upstream.", "toolset."];
-/// Those that are the user's own alone.
-const PERSONAL: [&str; 3] = ["secret.", "mail.", "upstream."];
+/// Those that are the user's own alone, and settings that are: who answers questions in the user's place, and who is told of them.
+const PERSONAL: [&str; 5] = ["secret.", "mail.", "upstream.", "approval.embedder", "approval.notify"];
 /// Sections of which every setting that is not set up at the start is asked by what a call has been granted.
 const OF_CALLS: [&str; 4] = ["plugin.", "tools.", "confine.", "embedder."];
 
@@ -333,7 +333,8 @@ impl Draft {
         }
     }
 
-    /// The same by a project that the user trusts. That says nothing of secrets and mail: where they are and where they may go is the user's alone.
+    /// The same by a project that the user trusts. That says nothing of secrets and mail, where they are and where they may go,
+    /// and nothing of who answers questions: that is the user's alone.
     fn replace_by_project(&mut self, leaves: Vec<Leaf>) {
         let is_personal = |leaf: &Leaf| PERSONAL.iter().any(|section| leaf.key.starts_with(section));
         let (personal, leaves): (Vec<_>, Vec<_>) = leaves.into_iter().partition(is_personal);
@@ -341,6 +342,7 @@ impl Draft {
             let what = match leaf.key.split('.').next() {
                 Some("secret") => "secrets",
                 Some("mail") => "mail accounts",
+                Some("approval") => "those who answer questions, or hear of them,",
                 _ => "servers of others",
             };
             format!("{}: `{}` is ignored: {what} are named in your own settings alone", leaf.origin, leaf.key)

@@ -326,6 +326,17 @@ fn a_later_layer_of_the_user_undoes_what_a_project_narrowed() {
 }
 
 #[test]
+fn who_answers_questions_is_the_users_own_also_in_a_trusted_project() {
+    let given = given().project("[approval]\nembedder = true\nnotify = ['program']").trusted();
+    let settings = given.settings();
+    assert!(!settings.config.approval.embedder && settings.config.approval.notify.is_empty());
+    let of_both = |notices: &[String]| {
+        ["approval.embedder", "approval.notify"].map(|key| notices.iter().any(|line| line.contains(key)))
+    };
+    assert_eq!(of_both(&settings.notices), [true, true], "{:?}", settings.notices);
+}
+
+#[test]
 fn an_untrusted_project_narrows() {
     let given = given().user("tools.shell_env = ['X', 'Y']").project(
         "[tools]\nshell_enabled = false\nshell_denylist = ['git push']\nshell_env = ['Y']\n\
