@@ -6,6 +6,7 @@
 mod afternoon;
 mod cells;
 mod confirm;
+mod day;
 mod examples;
 mod host;
 mod limits;

@@ -25,6 +25,8 @@ pub(crate) struct Request {
     /// Names in lower case.
     pub(crate) headers: Vec<(String, String)>,
     pub(crate) body: String,
+    /// The body as it came.
+    pub(crate) bytes: Vec<u8>,
     /// Everything before the body.
     pub(crate) head: String,
 }
@@ -152,8 +154,9 @@ fn read_request(connection: usize, to: SocketAddr, wire: &mut dyn Wire) -> io::R
     let length = headers.iter().find(|(name, _)| name == "content-length");
     let length: usize = length.and_then(|(_, value)| value.parse().ok()).unwrap_or(0);
     while bytes.len() < end + length && read_more(wire, &mut bytes)? {}
-    let body = String::from_utf8_lossy(&bytes[end..]).into_owned();
-    Ok(Some(Request { connection, to, method, target, headers, body, head }))
+    let bytes = bytes.split_off(end);
+    let body = String::from_utf8_lossy(&bytes).into_owned();
+    Ok(Some(Request { connection, to, method, target, headers, body, bytes, head }))
 }
 
 fn read_more(wire: &mut dyn Wire, bytes: &mut Vec<u8>) -> io::Result<bool> {
