@@ -1,6 +1,7 @@
 //! `toolcrib serve` as its clients meet it: over pipes and over HTTP, in both eras of the protocol.
 
 mod approvals;
+mod beside;
 mod change;
 mod clients;
 mod day;
