@@ -164,3 +164,26 @@ fn a_no_that_repeats_is_not_asked_again() {
         assert!(!ran(&home.program));
     }
 }
+
+/// A command that its cell refused something may be let out by a person; not one that a person has just said no to something of.
+#[test]
+fn after_a_no_nothing_more_is_offered() {
+    const OFFER: &str = "call it again with the very same text";
+    for era in ERAS {
+        let home = Home::new().set("confine.ask=leaving");
+        let mut client = home.serve(era);
+        let outside = "touch ../home/outside";
+        let said = envelope(&client.call("run_shell", command(outside))).to_string();
+        assert!(said.contains(OFFER), "{era:?}: {said}");
+        let both = format!("{outside}; curl -sS http://fresh.example.com/");
+        // A second time as well: it was not kept for later.
+        for _ in 0..2 {
+            let question = client.asked("run_shell", &command(&both));
+            assert!(question.words().contains("fresh.example.com:80"), "{era:?}: {}", question.words());
+            let said = envelope(&client.outcome(&question, decides("deny"))).to_string();
+            assert!(said.contains("may not write") && said.contains("Connection denied by user."), "{era:?}: {said}");
+            assert!(!said.contains(OFFER), "{era:?}: {said}");
+        }
+        assert!(!home.program.path("home/outside").exists());
+    }
+}
