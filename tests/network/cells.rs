@@ -296,6 +296,33 @@ fn a_person_is_asked_about_a_host_that_is_not_named() {
     });
 }
 
+/// What the text of a command names, and what it connects to while a person is asked.
+#[test]
+fn a_person_is_asked_once_about_all_hosts_that_a_command_needs() {
+    in_a_world(|world| {
+        let (names, (_, plain, _)) = (zone(), servers(&[80]));
+        let at_once = "for h in un oth; do curl -sS http://${h}$END/ & done; wait";
+        for (text, answer, connections) in [
+            ("curl -sS http://unnamed.org/; curl -sS http://other.org/", "n", 0),
+            ("curl -sS http://unnamed.org/; curl -sS http://other.org/", "y", 2),
+            (&*at_once.replace("un oth", "unnamed other").replace("$END", ".org"), "y", 4),
+        ] {
+            let (program, set) = world.confined(false);
+            let terminal = Terminal::idle(program);
+            let unasked = "--set confine.ask=leaving";
+            terminal.run(&format!("$toolcrib {} {unasked} call run_shell '{}' >out", quoted(&set), command(text)));
+            let question = terminal.shows(QUESTION);
+            assert!(question.contains("unnamed.org:80") && question.contains("other.org:80"), "{question}");
+            assert!(plain.connections().len() <= 2 && !names.asked().contains(&"private.org".to_owned()));
+            terminal.press(&[answer, "Enter"]);
+            let _ = terminal.ended();
+            let said = terminal.out()[0].to_string();
+            assert_eq!(plain.connections().len(), connections, "{said}");
+            assert_eq!(said.matches("toolcrib: Connection denied by user.").count() == 2, answer == "n", "{said}");
+        }
+    });
+}
+
 /// A command that has a secret reaches the hosts that its question named, and nobody is asked for another one meanwhile.
 #[test]
 fn a_command_with_a_secret_reaches_no_host_that_is_not_named() {

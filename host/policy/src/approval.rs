@@ -13,7 +13,7 @@ pub use words::Foreign;
 
 pub use question::By;
 pub use question::Site;
-pub(super) use question::{Consent, Lending, Question};
+pub(super) use question::{Also, Consent, Lending, Question};
 
 use super::in_force::InForce;
 use crate::scope::Scope;

@@ -2,9 +2,10 @@
 //!
 //! Catching connections and making them is `egress/cells/`.
 
-use super::approval::{ActionKind, By, Landing, Question};
+use super::approval::{ActionKind, Also, By, Landing, Question};
 use super::hosts::{AdmittedTarget, HostRules, Opens, covers};
 use super::keys::Lender;
+use super::shell::ShellGrant;
 use crate::rules::Subject;
 use crate::scope::Scope;
 use crate::session::ApprovalKey;
@@ -18,6 +19,9 @@ use futures_util::future::BoxFuture;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
+use together::{MOST, Together};
+
+mod together;
 
 /// Where connections leave from.
 const HERE: &str = "this machine";
@@ -111,21 +115,34 @@ impl Reachable {
 /// What the commands of one plugin may connect to.
 #[derive(Clone)]
 pub struct Connections {
-    pub(super) reachable: Arc<Reachable>,
+    reachable: Arc<Reachable>,
     /// The plugin as people read it.
-    pub(super) plugin: String,
-    pub(super) sha256: String,
-    pub(super) approval_timeout: Duration,
+    plugin: String,
+    sha256: String,
+    approval_timeout: Duration,
     /// The command has a secret: what it may send it to was said when it was allowed, and no more.
-    pub(super) has_secret: bool,
+    has_secret: bool,
     /// None where its cell has no keys.
-    pub(super) lender: Option<Arc<Lender>>,
+    lender: Option<Arc<Lender>>,
+    together: Arc<Together>,
 }
 
 impl Connections {
-    /// The same for a command that has a secret, or has none.
-    pub(super) fn with_secret(self, has_secret: bool) -> Self {
-        Self { has_secret, ..self }
+    pub(super) fn new(grant: &ShellGrant, reachable: Arc<Reachable>, lender: Option<Arc<Lender>>) -> Self {
+        Self {
+            reachable,
+            plugin: grant.plugin.clone(),
+            sha256: grant.sha256.clone(),
+            approval_timeout: grant.approval_timeout,
+            has_secret: false,
+            lender,
+            together: Arc::default(),
+        }
+    }
+
+    /// The same for a command, which has a secret or has none.
+    pub(super) fn of_command(self, text: &str, has_secret: bool) -> Self {
+        Self { has_secret, together: Arc::new(Together::of_text(text)), ..self }
     }
 
     fn check(&self, target: &Target) -> Result<(), Failure> {
@@ -160,21 +177,57 @@ impl Connections {
             // A rule also answers where nobody can.
             return scope.allowed_by_rule(&subject).await.ok_or_else(unnamed);
         }
+        let waiting = scope.clock.waiting();
+        let mut asked = self.together.turn(target, scope).await;
+        if let Some(answer) = asked.answer(target) {
+            return answer;
+        }
+        let mut others = Vec::new();
+        if self.is_to_be_asked(target, scope).await {
+            for other in self.together.others(target, &mut asked).await {
+                if others.len() + 1 < MOST && self.is_to_be_asked(&other, scope).await {
+                    others.push(other);
+                }
+            }
+        }
+        drop(waiting);
         let site = Landing { backend: HERE.into(), ..Landing::default() };
+        let also = |other: &Target| Also { key: self.approval_key(other), subject: Subject::Host(other.clone()) };
+        let servers: Vec<String> = [target].into_iter().chain(&others).map(Target::server).collect();
         let question = Question {
-            key: ApprovalKey::new(&self.sha256, Capability::Shell, ActionKind::Connection, &server),
+            key: self.approval_key(target),
             plugin: &self.plugin,
             site: &site,
             confinement: None,
             lent: None,
-            action: &server,
+            action: &servers.join("\n"),
             details: None,
             declaration: None,
             subject: Some(&subject),
+            also: &others.iter().map(also).collect::<Vec<_>>(),
             refused: None,
             timeout: self.approval_timeout,
         };
-        question.ask(scope).await.map(|consent| consent.by)
+        let answer = question.ask(scope).await.map(|consent| consent.by);
+        [target].into_iter().chain(&others).for_each(|target| asked.note(target, &answer));
+        answer
+    }
+
+    /// What an approval for the session covers.
+    fn approval_key(&self, target: &Target) -> ApprovalKey {
+        ApprovalKey::new(&self.sha256, Capability::Shell, ActionKind::Connection, &target.server())
+    }
+
+    /// Nothing has answered for the person whether it may be connected to.
+    async fn is_to_be_asked(&self, target: &Target, scope: &Scope) -> bool {
+        let (host, subject) = (target.host(), Subject::Host(target.clone()));
+        let needed = host.to_string();
+        self.check(target).is_ok()
+            && !self.is_named(host)
+            && !self.reachable.remedies.stands_against("confine.hosts", &Needed::Entry(&needed))
+            && !scope.session.is_approved(&self.approval_key(target))
+            && scope.denied_by_rule(&subject).await.is_none()
+            && scope.allowed_by_rule(&subject).await.is_none()
     }
 }
 

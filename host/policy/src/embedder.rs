@@ -164,6 +164,7 @@ impl EmbedderGrant {
                 details: Some(&details),
                 declaration: None,
                 subject: None,
+                also: &[],
                 refused: None,
                 timeout: self.approval_timeout,
             };

@@ -552,6 +552,7 @@ impl HttpGrant {
             details: Some(&details),
             declaration: None,
             subject: Some(&Subject::Host(route.target().clone())),
+            also: &[],
             refused: None,
             timeout: self.approval_timeout,
         };

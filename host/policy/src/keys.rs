@@ -86,6 +86,7 @@ impl Lender {
             details: details.as_deref(),
             declaration: None,
             subject: None,
+            also: &[],
             refused: None,
             timeout: self.approval_timeout,
         };

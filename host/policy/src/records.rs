@@ -110,6 +110,7 @@ impl RecordsGrant {
                 details: Some(details).filter(|details| !details.is_empty()),
                 declaration: None,
                 subject: None,
+                also: &[],
                 refused: None,
                 timeout: self.approval_timeout,
             };

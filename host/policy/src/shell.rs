@@ -269,14 +269,10 @@ impl ShellGrant {
     pub fn connections(&self, cell: &Profile) -> Option<Connections> {
         match cell.network {
             CellNetwork::None | CellNetwork::Full => None,
-            CellNetwork::Egress => Some(Connections {
-                reachable: self.confine.reachable(),
-                plugin: self.plugin.clone(),
-                sha256: self.sha256.clone(),
-                approval_timeout: self.approval_timeout,
-                has_secret: false,
-                lender: (!cell.keys.is_empty()).then(|| Arc::new(self.lender())),
-            }),
+            CellNetwork::Egress => {
+                let lender = (!cell.keys.is_empty()).then(|| Arc::new(self.lender()));
+                Some(Connections::new(self, self.confine.reachable(), lender))
+            }
         }
     }
 
@@ -384,6 +380,7 @@ impl ShellGrant {
                 secrets.push((name, value));
             }
             Ok(AdmittedCommand {
+                connections: cell.and_then(|cell| self.connections(cell)).map(|own| own.of_command(&text, has_secret)),
                 text,
                 run,
                 with,
@@ -394,7 +391,6 @@ impl ShellGrant {
                 secrets,
                 cell: cell.cloned(),
                 is_elsewhere: *confinement == Confinement::Elsewhere,
-                connections: cell.and_then(|cell| self.connections(cell)).map(|own| own.with_secret(has_secret)),
                 confine: self.confine.clone(),
                 asker: Asker {
                     plugin: self.plugin.clone(),
@@ -570,6 +566,7 @@ impl ShellGrant {
             details,
             declaration,
             subject,
+            also: &[],
             refused,
             timeout: self.approval_timeout,
         };

@@ -222,6 +222,7 @@ impl UpstreamGrant {
             details,
             declaration: None,
             subject: Some(&Subject::Call).filter(|_| kind == ActionKind::ToolCall),
+            also: &[],
             refused: None,
             timeout: self.approval_timeout,
         };

@@ -93,6 +93,7 @@ pub fn confirm<'a>(
             details: Some(&details),
             declaration: None,
             subject: Some(&subject).filter(|_| kind(reason) == ActionKind::Write),
+            also: &[],
             refused: None,
             timeout: grant.approval_timeout,
         };

@@ -50,9 +50,18 @@ pub(crate) struct Question<'q> {
     pub declaration: Option<&'q Declaration>,
     /// What rules of the user's may answer it by; none where only a person may.
     pub subject: Option<&'q Subject>,
+    /// What else the answer is about; the action names it too.
+    pub also: &'q [Also],
     /// What its cell refused the command when it ran last, where a person may let it out; somebody reads the question then.
     pub refused: Option<&'q str>,
     pub timeout: Duration,
+}
+
+/// Another thing of the same kind that is asked about in the same question.
+pub(crate) struct Also {
+    /// What an approval for the session would cover of it.
+    pub key: ApprovalKey,
+    pub subject: Subject,
 }
 
 /// Secrets that a command is to get.
@@ -171,7 +180,8 @@ impl Question<'_> {
             // It covers what is confined, later.
             Answer::YesForSession if needs_a_person => Ok(Consent { by, seen, is_out: false }),
             Answer::YesForSession => {
-                scope.session.approve(self.key.clone());
+                let keys = [&self.key].into_iter().chain(self.also.iter().map(|also| &also.key));
+                keys.for_each(|key| scope.session.approve(key.clone()));
                 Ok(Consent { by, seen, is_out: false })
             }
             Answer::Unconfined if self.refused.is_some() => {
@@ -234,7 +244,10 @@ impl Question<'_> {
     /// The rules that would answer it always, for a person to keep.
     async fn offered(&self, scope: &Scope) -> Vec<RuleSection> {
         let (Some(subject), Some(rules)) = (self.of_rules(), &scope.rules) else { return Vec::new() };
-        let offered = rules.offered(subject, scope).await;
+        let mut offered = rules.offered(subject, scope).await;
+        for also in self.also {
+            offered.extend(rules.offered(&also.subject, scope).await);
+        }
         // What holds a secret is written nowhere.
         let is_clean = |rule: &RuleSection| rule.parts().all(|(_, value)| scope.guard.redact(value) == value);
         if offered.iter().all(is_clean) { offered } else { Vec::new() }

@@ -107,6 +107,9 @@ impl ApprovalRequest {
         match self.kind {
             ActionKind::Command => "all commands of this plugin",
             ActionKind::Request => "all requests of this plugin",
+            ActionKind::Connection if self.action.contains('\n') => {
+                "all connections of this plugin's commands to these hosts and ports"
+            }
             ActionKind::Connection => "all connections of this plugin's commands to this host and port",
             ActionKind::Signature => "all signatures by this key for this purpose",
             ActionKind::Password => "this password, each time that a command needs it",

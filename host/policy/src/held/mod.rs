@@ -267,6 +267,7 @@ async fn consent(names: &[String], details: &str, asker: &Asker, scope: &Scope) 
         details: Some(details),
         declaration: None,
         subject: None,
+        also: &[],
         refused: None,
         timeout: asker.timeout,
     };
