@@ -10,8 +10,12 @@ use toolcrib_tests::{Program, QUESTION, Terminal, eventually, names, serve, skip
 
 const DENIED: &str = "Tool error: Command execution denied by user.";
 const BY_RULE: &str = "Tool error: denied by a rule of yours";
+/// What a client is told whose answer comes too late.
+const TOO_LATE: &str = "the answer of this client came too late and does not count";
 /// The message to a person whose answer in a terminal comes too late.
 const LATE: &str = "the question was answered elsewhere, or its call has ended";
+/// What they are told whose rule was written for later.
+const KEPT: &str = "the rule was written all the same";
 const SETTINGS: &str = "config/toolcrib/toolcrib.toml";
 /// A host that no setting names.
 const FRESH: &str = "fresh.example.com";
@@ -107,7 +111,7 @@ fn a_command_that_was_answered_for_always_is_not_asked_about_again() {
         let never = command("touch never");
         let rule = "[[deny]]\ncommand = \"touch never\"";
         let [first, second] = kept(&mut client, &home, &never, "touch never", "never", rule);
-        assert_eq!(failure(&first), DENIED, "{era:?}");
+        assert!(failure(&first).starts_with(DENIED), "{era:?}: {first}");
         assert!(failure(&second).starts_with(BY_RULE), "{era:?}: {second}");
         assert!(failure(&second).contains("`toolcrib policy rules remove 2`"), "{era:?}: {second}");
         assert!(home.program.path("work/always").exists() && !home.program.path("work/never").exists());
@@ -182,8 +186,9 @@ fn of_a_client_and_a_terminal_the_first_answers_and_the_other_is_told() {
                 envelope(&one.result(first.call));
             }
             Era::Modern => {
-                // It gets the outcome of the answer before: its own does not count, though nothing says so.
-                envelope(&one.outcome(&first, decides("deny")));
+                // It gets the outcome of the answer before.
+                let outcome = envelope(&one.outcome(&first, decides("deny")));
+                assert!(outcome["notices"].to_string().contains(TOO_LATE), "{outcome}");
                 let again = one.reply(&first, decides("allow once"));
                 let (code, message) = one.error(again);
                 assert!(code == -32602 && message.contains("it was used already"), "{message}");
@@ -193,9 +198,11 @@ fn of_a_client_and_a_terminal_the_first_answers_and_the_other_is_told() {
         // The client answers before the terminal does.
         assert!(!has("other"), "an answer is for one question");
         assert_eq!(failure(&other.outcome(&second, decides("deny"))), DENIED);
+        // What a person wants always was said all the same.
+        late.types("a");
         late.types("y");
         let (code, screen) = late.ended();
-        assert!(code != 0 && screen.ends_with(LATE), "{code}: {screen}");
+        assert!(code != 0 && screen.contains(LATE) && screen.contains(KEPT), "{code}: {screen}");
         let (code, screen) = Person::asks_for(&home.program, &call_of_other).ended();
         let gone = format!("no call `{call_of_other}` asks a question that can be answered here");
         assert!(code != 0 && screen.contains(&gone), "{code}: {screen}");
@@ -244,7 +251,7 @@ fn two_clients_of_one_host_and_a_terminal_answer_each_for_its_own() {
     assert!(code == 0 && screen.ends_with("> n denied"), "{screen}");
     assert!(!has("one") && !has("other"), "an answer is for one question");
     let said = result(&called(&server, "touch one", "one", Some((&asked[0], "allow once"))));
-    assert_eq!(failure(&said), DENIED);
+    assert_eq!(failure(&said), format!("{DENIED}; {TOO_LATE}"));
 
     // The client of the second says yes; the no of the terminal comes too late.
     envelope(&result(&called(&server, "touch other", "other", Some((&asked[1], "allow once")))));

@@ -28,6 +28,9 @@ use toolcrib::envelope::{Envelope, Failure, Kind};
 use toolcrib::formats::{Format, ToolResult};
 use toolcrib::policy::approval::{Answer, Approver};
 
+/// What a client is told whose answer another one was before.
+const LATE: &str = "the answer of this client came too late and does not count";
+
 /// A call, which whoever serves its request drives. It winds down by itself when nobody waits for it any more.
 pub(super) struct Running {
     call: Fuse<BoxFuture<'static, Envelope>>,
@@ -39,6 +42,8 @@ pub(super) struct Running {
     pub(super) session: Arc<Session>,
     cancel: CancellationToken,
     results: Results,
+    /// The answer that its client gave last came too late.
+    is_late: bool,
 }
 
 impl Running {
@@ -46,6 +51,16 @@ impl Running {
     pub(super) fn ended(&mut self) -> Option<Result<CallToolResponse, ErrorData>> {
         let envelope = (&mut self.call).now_or_never()?;
         Some(finished(envelope, &self.session, self.results))
+    }
+
+    /// The outcome, with a word to a client whose answer did not count.
+    fn told(&self, mut envelope: Envelope) -> Envelope {
+        match &mut envelope.outcome {
+            _ if !self.is_late => {}
+            Ok(output) => output.notices.push(LATE.to_owned()),
+            Err(failure) => failure.message = format!("{}; {LATE}", failure.message),
+        }
+        envelope
     }
 
     pub(super) fn has_ended(&self) -> bool {
@@ -197,14 +212,14 @@ impl Inner {
         binding: &impl Fn() -> Vec<u8>,
     ) -> Result<Option<Running>, ErrorData> {
         let Some(state) = &params.request_state else { return Ok(None) };
-        let Some(Waiting { running, answer, since }) = self.pending.take(state, &binding()) else {
+        let Some(Waiting { mut running, answer, since }) = self.pending.take(state, &binding()) else {
             return Err(ErrorData::invalid_params(
                 "no call waits for this requestState: it was used already, is too old, or was made for another call",
                 Some(json!({ "hint": "send the call again without it" })),
             ));
         };
-        // This fails if the call has given up waiting, which it reports itself.
-        let _ = answer.send(answer_among(params.input_responses.as_ref(), since.elapsed()));
+        // This fails if another answer came before, or if the call has given up waiting.
+        running.is_late = answer.send(answer_among(params.input_responses.as_ref(), since.elapsed())).is_err();
         Ok(Some(running))
     }
 
@@ -236,8 +251,8 @@ impl Inner {
         // The request has an answer whatever happens here.
         let call = AssertUnwindSafe(call).catch_unwind().unwrap_or_else(|_| fault());
         let calls = self.calls.clone();
-        let (task, results) = (None, self.results);
-        Ok(Running { call: call.boxed().fuse(), task, calls, questions, progress, session, cancel, results })
+        let (task, results, is_late) = (None, self.results, false);
+        Ok(Running { call: call.boxed().fuse(), task, calls, questions, progress, session, cancel, results, is_late })
     }
 
     /// Serves a call until its outcome, or until it has to wait for another request.
@@ -251,7 +266,7 @@ impl Inner {
         let sending: Option<Sending> = token.map(|token| running.progress.send_to(context.peer.clone(), token));
         let result = loop {
             let asked = match running.turn(context).await {
-                Turn::Ended(envelope) => break Outcome::Ended(envelope, running.session.clone()),
+                Turn::Ended(envelope) => break Outcome::Ended(running.told(envelope), running.session.clone()),
                 Turn::Asked(asked) => asked,
             };
             running.go_on();
