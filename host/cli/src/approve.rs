@@ -60,7 +60,8 @@ pub(super) async fn run(global: &Global, arguments: &Arguments) -> Result<ExitCo
     let dirs = dirs()?;
     let local = Local::new(dirs.home.clone(), dirs.home.clone(), dirs.state.clone(), dirs.environment.clone());
     let keeper = Keeper { sources: sources(global, &dirs)?, rules: None };
-    let terminal = Outside { approver: Arc::new(Terminal::keeping(keeper)), local: Arc::new(local) };
+    let at_terminal = Arc::new(Terminal::keeping(keeper));
+    let terminal = Outside { approver: at_terminal.clone(), local: Arc::new(local) };
     if !terminal.is_read() {
         return Err(
             usage("there is no terminal to answer on").hint("answer in a terminal: no command may answer for you")
@@ -79,7 +80,11 @@ pub(super) async fn run(global: &Global, arguments: &Arguments) -> Result<ExitCo
             Err(Failure::denied(format!("the answer does not count: {}", sanitize::visible_line(&why))))
         }
         Some(_) | None => {
-            Err(Failure::new(Kind::Unavailable, "the question was answered elsewhere, or its call has ended"))
+            let late = Failure::new(Kind::Unavailable, "the question was answered elsewhere, or its call has ended");
+            Err(match at_terminal.has_kept() {
+                true => late.hint("the rule was written all the same: `toolcrib policy rules list` shows it"),
+                false => late,
+            })
         }
     }
 }

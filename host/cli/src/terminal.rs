@@ -11,6 +11,7 @@ use rustix::termios::{
 };
 use std::fs::File;
 use std::io::{self, IsTerminal, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::net::unix::pipe;
 use toolcrib::envelope::Failure;
 use toolcrib::policy::approval::{Answer, ApprovalRequest, Approver, Nobody};
@@ -29,12 +30,18 @@ pub(super) struct Terminal {
     asking: tokio::sync::Mutex<()>,
     /// Where answers are kept that count always; none where they cannot be.
     keeper: Option<Keeper>,
+    has_kept: AtomicBool,
 }
 
 impl Terminal {
     /// The same, where answers can be kept as rules.
     pub(super) fn keeping(keeper: Keeper) -> Self {
         Self { keeper: Some(keeper), ..Self::default() }
+    }
+
+    /// A rule was written.
+    pub(super) fn has_kept(&self) -> bool {
+        self.has_kept.load(Ordering::Relaxed)
     }
 }
 
@@ -97,8 +104,13 @@ impl Terminal {
             return false;
         }
         let text = quoted(&text, size(writer));
-        let prompt =
-            format!("Write this into {}? [y]es, [N]o > ", sanitize::visible_line(&keeper.file().display().to_string()));
+        let is_of_command = request.rules.iter().any(|rule| rule.command.is_some());
+        let reach = match verdict {
+            Verdict::Deny if is_of_command => " It refuses the same with more arguments too.",
+            Verdict::Deny | Verdict::Allow => "",
+        };
+        let file = sanitize::visible_line(&keeper.file().display().to_string());
+        let prompt = format!("Write this into {file}?{reach} [y]es, [N]o > ");
         if show(writer, &format!("\r\n{text}"), &prompt).is_err() {
             return false;
         }
@@ -107,7 +119,10 @@ impl Terminal {
             return false;
         }
         match keeper.keep(verdict, &request.rules) {
-            Ok(()) => true,
+            Ok(()) => {
+                self.has_kept.store(true, Ordering::Relaxed);
+                true
+            }
             Err(failure) => {
                 let why = sanitize::visible_line(&failure.message);
                 let _ = show(writer, &format!("it was not written: {why}\r\n"), "");
