@@ -75,14 +75,15 @@ if X86:
     at = ctypes.addressof(ctypes.c_char.from_buffer(code))
     tell("32 bits", -ctypes.CFUNCTYPE(ctypes.c_int)(at)())
 for name, family, kind in (
-    ("AF_NETLINK", 16, socket.SOCK_RAW),
+    ("AF_NETLINK, NETFILTER", 16, socket.SOCK_RAW),
     ("AF_PACKET", 17, socket.SOCK_RAW),
     ("AF_ALG", 38, socket.SOCK_SEQPACKET),
     ("AF_VSOCK", 40, socket.SOCK_STREAM),
     ("a raw socket", socket.AF_INET, socket.SOCK_RAW),
     ("AF_UNIX", socket.AF_UNIX, socket.SOCK_STREAM),
 ):
-    attempt(name, lambda: socket.socket(family, kind, 1 if kind == socket.SOCK_RAW and family == 2 else 0).close())
+    protocol = {16: 12, socket.AF_INET: 1}.get(family, 0)
+    attempt(name, lambda: socket.socket(family, kind, protocol).close())
 attempt("an abstract socket outside", lambda: connect(socket.AF_UNIX, "\0" + abstract))
 attempt("the loopback outside", lambda: connect(socket.AF_INET, ("127.0.0.1", int(port))))
 attempt("a cloud's metadata", lambda: connect(socket.AF_INET, ("169.254.169.254", 80)))

@@ -50,7 +50,7 @@ fn check(printed: &str, via: Via) {
         ("clone3", "ENOSYS"),
         ("x32", "ENOSYS"),
         ("32 bits", "ENOSYS"),
-        ("AF_NETLINK", "EAFNOSUPPORT"),
+        ("AF_NETLINK, NETFILTER", "EPROTONOSUPPORT"),
         ("AF_PACKET", "EAFNOSUPPORT"),
         ("AF_ALG", "EAFNOSUPPORT"),
         ("AF_VSOCK", "EAFNOSUPPORT"),

@@ -19,6 +19,7 @@ mod ladder;
 mod memory;
 mod modes;
 mod mounts;
+mod netlink;
 mod out;
 mod panes;
 mod partial;

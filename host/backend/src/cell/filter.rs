@@ -72,6 +72,8 @@ const NESTING: [libc::c_long; 2] = [libc::SYS_unshare, libc::SYS_chroot];
 const DEBUGGING: [libc::c_long; 3] = [libc::SYS_ptrace, libc::SYS_process_vm_readv, libc::SYS_process_vm_writev];
 /// Families of sockets that a cell can have, first that of files and names; others are as if the kernel did not know them.
 const FAMILIES: [libc::c_int; 3] = [libc::AF_UNIX, libc::AF_INET, libc::AF_INET6];
+/// The bits of a kind of netlink socket: `SOCK_RAW` or `SOCK_DGRAM`, which the kernel treats alike, and the flags.
+const NETLINK_KIND: libc::c_int = libc::SOCK_RAW | libc::SOCK_DGRAM | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
 /// Keys into a terminal that others read.
 const INPUTS: [u32; 2] = [libc::TIOCSTI as u32, 0x541C /* TIOCLINUX */];
 const NAMESPACES: libc::c_int = libc::CLONE_NEWNS
@@ -102,6 +104,9 @@ pub(super) fn families(unix_sockets: bool) -> &'static [libc::c_int] {
 
 /// The program of the filter. Sockets are of these families; pairs of them may be of any that a cell can have. Without `debug` no process is
 /// looked into; with `nests` there can be namespaces within.
+///
+/// Commands that have a network also list its interfaces, addresses and routes by netlink. To change them takes `CAP_NET_ADMIN`, which no
+/// command has. A process that nests could have it in a network namespace of its own, so it gets no netlink.
 pub(super) fn program(families: &[libc::c_int], debug: bool, nests: bool) -> Vec<sock_filter> {
     let mut program = Vec::new();
     program.push(load(offset_of!(libc::seccomp_data, arch)));
@@ -125,10 +130,34 @@ pub(super) fn program(families: &[libc::c_int], debug: bool, nests: bool) -> Vec
     let ioctl =
         [load(argument(1)), when(BPF_JEQ, first, 1, 0), when(BPF_JEQ, second, 0, 1), refuse(libc::EPERM), allow()];
     for_call(&mut program, libc::SYS_ioctl, &ioctl);
+    if !nests && families.contains(&libc::AF_INET) {
+        for_call(&mut program, libc::SYS_socket, &listing_interfaces());
+    }
     for_call(&mut program, libc::SYS_socket, &of_families(families));
     for_call(&mut program, libc::SYS_socketpair, &of_families(&FAMILIES));
     program.push(allow());
     program
+}
+
+/// Lets netlink sockets be made that list interfaces, and says of other protocols of netlink that the kernel does not have them. It expects the
+/// number of the call to be loaded, and leaves it so for other families.
+///
+/// `NETLINK_SOCK_DIAG` is among the others. A filter sees the socket and not what is asked by it, and a question there makes the kernel load
+/// the module of any family of sockets. `ss` then reads `/proc/net`.
+fn listing_interfaces() -> Vec<sock_filter> {
+    let looks = [
+        load(argument(2)),
+        when(BPF_JEQ, libc::NETLINK_ROUTE.cast_unsigned(), 1, 0),
+        refuse(libc::EPROTONOSUPPORT),
+        load(argument(1)),
+        when(BPF_JSET, !NETLINK_KIND.cast_unsigned(), 1, 0),
+        // The bit that `SOCK_RAW` and `SOCK_DGRAM` have in common.
+        when(BPF_JSET, (libc::SOCK_RAW & libc::SOCK_DGRAM).cast_unsigned(), 1, 0),
+        refuse(libc::ESOCKTNOSUPPORT),
+        allow(),
+    ];
+    let family = [load(argument(0)), when(BPF_JEQ, libc::AF_NETLINK.cast_unsigned(), 0, looks.len() as u8)];
+    family.into_iter().chain(looks).chain([load(NUMBER)]).collect()
 }
 
 /// Lets sockets of these families be made.
@@ -170,4 +199,77 @@ fn statement(code: u32, value: u32) -> sock_filter {
 /// Jumps so many further where the comparison holds, and where not.
 fn when(comparison: u32, value: u32, holds: u8, otherwise: u8) -> sock_filter {
     sock_filter { code: (BPF_JMP | comparison | BPF_K) as u16, jt: holds, jf: otherwise, k: value }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use libc::{BPF_RET, SOCK_CLOEXEC, SOCK_DGRAM, SOCK_NONBLOCK, SOCK_RAW, SOCK_SEQPACKET, SOCK_STREAM};
+
+    /// What the kernel would answer a call with: the number of an error, or 0.
+    pub(super) fn answer(program: &[sock_filter], call: libc::c_long, arguments: [u64; 6]) -> u32 {
+        let word = |offset: u32| match offset as usize {
+            at if at == offset_of!(libc::seccomp_data, arch) => ARCHITECTURE,
+            at if at == offset_of!(libc::seccomp_data, nr) => of(call),
+            // The low half, on machines whose low half comes first.
+            at => arguments[(at - offset_of!(libc::seccomp_data, args)) / size_of::<u64>()] as u32,
+        };
+        let (mut at, mut loaded) = (0, 0);
+        loop {
+            let line = program[at];
+            let code = u32::from(line.code);
+            at += 1;
+            if code & 7 == BPF_LD {
+                loaded = word(line.k);
+            } else if code & 7 == BPF_RET {
+                return if line.k == libc::SECCOMP_RET_ALLOW { 0 } else { line.k & libc::SECCOMP_RET_DATA };
+            } else {
+                assert_eq!(code & 7, BPF_JMP, "{code}");
+                let holds = match code & 0xF0 {
+                    BPF_JEQ => loaded == line.k,
+                    BPF_JGE => loaded >= line.k,
+                    kind => {
+                        assert_eq!(kind, BPF_JSET);
+                        loaded & line.k != 0
+                    }
+                };
+                at += usize::from(if holds { line.jt } else { line.jf });
+            }
+        }
+    }
+
+    fn socket(program: &[sock_filter], family: libc::c_int, kind: libc::c_int, protocol: u64) -> i32 {
+        let arguments = [family.cast_unsigned().into(), kind.cast_unsigned().into(), protocol, 0, 0, 0];
+        answer(program, libc::SYS_socket, arguments).cast_signed()
+    }
+
+    #[test]
+    fn netlink_lists_interfaces_and_nothing_else() {
+        let program = program(families(true), false, false);
+        for flags in [0, SOCK_CLOEXEC, SOCK_NONBLOCK, SOCK_CLOEXEC | SOCK_NONBLOCK] {
+            for kind in [SOCK_RAW, SOCK_DGRAM] {
+                assert_eq!(socket(&program, libc::AF_NETLINK, kind | flags, 0), 0);
+                for protocol in (1..64).chain([1 << 31, (1 << 32) + 9]) {
+                    let answer = socket(&program, libc::AF_NETLINK, kind | flags, protocol);
+                    assert_eq!(answer, libc::EPROTONOSUPPORT, "{protocol}");
+                }
+            }
+            for kind in (0..16).filter(|kind| ![SOCK_RAW, SOCK_DGRAM].contains(kind)).chain([SOCK_RAW | 1 << 16]) {
+                assert_eq!(socket(&program, libc::AF_NETLINK, kind | flags, 0), libc::ESOCKTNOSUPPORT, "{kind}");
+            }
+        }
+        assert_eq!(socket(&program, libc::AF_INET, SOCK_STREAM, 6), 0);
+        assert_eq!(socket(&program, libc::AF_ALG, SOCK_SEQPACKET, 0), libc::EAFNOSUPPORT);
+        let pair = [libc::AF_NETLINK.cast_unsigned().into(), SOCK_RAW.cast_unsigned().into(), 0, 0, 0, 0];
+        assert_eq!(answer(&program, libc::SYS_socketpair, pair).cast_signed(), libc::EAFNOSUPPORT);
+        assert_eq!(answer(&program, libc::SYS_read, [0; 6]), 0);
+    }
+
+    /// Where there is no network there is nothing to list, and a process that nests could change what it lists.
+    #[test]
+    fn without_a_network_and_within_namespaces_there_is_no_netlink() {
+        for program in [program(&[], false, false), program(families(true), false, true)] {
+            assert_eq!(socket(&program, libc::AF_NETLINK, SOCK_RAW, 0), libc::EAFNOSUPPORT);
+        }
+    }
 }

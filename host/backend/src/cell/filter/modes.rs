@@ -53,42 +53,11 @@ pub(super) fn refuse_setuid(program: &mut Vec<sock_filter>) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{families, program};
+    use super::super::{families, program, tests};
     use super::*;
-    use libc::{BPF_JGE, BPF_JMP, BPF_LD, BPF_RET};
-    use std::mem::offset_of;
 
-    /// What the kernel would answer a call with: the number of an error, or 0.
     fn answer(call: libc::c_long, arguments: [u64; 6]) -> u32 {
-        let program = program(families(true), false, false);
-        let word = |offset: u32| match offset as usize {
-            at if at == offset_of!(libc::seccomp_data, arch) => super::super::ARCHITECTURE,
-            at if at == offset_of!(libc::seccomp_data, nr) => of(call),
-            // The low half, on machines whose low half comes first.
-            at => arguments[(at - offset_of!(libc::seccomp_data, args)) / size_of::<u64>()] as u32,
-        };
-        let (mut at, mut loaded) = (0, 0);
-        loop {
-            let line = program[at];
-            let code = u32::from(line.code);
-            at += 1;
-            if code & 7 == BPF_LD {
-                loaded = word(line.k);
-            } else if code & 7 == BPF_RET {
-                return if line.k == libc::SECCOMP_RET_ALLOW { 0 } else { line.k & libc::SECCOMP_RET_DATA };
-            } else {
-                assert_eq!(code & 7, BPF_JMP, "{code}");
-                let holds = match code & 0xF0 {
-                    BPF_JEQ => loaded == line.k,
-                    BPF_JGE => loaded >= line.k,
-                    kind => {
-                        assert_eq!(kind, BPF_JSET);
-                        loaded & line.k != 0
-                    }
-                };
-                at += usize::from(if holds { line.jt } else { line.jf });
-            }
-        }
+        tests::answer(&program(families(true), false, false), call, arguments)
     }
 
     #[test]

@@ -36,8 +36,23 @@ pub(super) fn loopback_up() -> Result<(), i32> {
     request.ifr_ifru.ifru_flags = (libc::IFF_UP | libc::IFF_RUNNING) as libc::c_short;
     // SAFETY: a system call that reads the request, which outlives it.
     let up = result(unsafe { libc::ioctl(socket, libc::SIOCSIFFLAGS as _, &raw const request) }.into());
+    if up.is_ok() {
+        add_address(socket, request);
+    }
     close(socket);
     up.map(drop)
+}
+
+/// Gives the loopback a second address. A C library that is asked for addresses of families "that are configured" (`AI_ADDRCONFIG`) does not
+/// count 127.0.0.1, and would find no name at all. Nothing else needs it, so a failure does not matter.
+#[expect(unsafe_code, reason = "a system call that reads a request")]
+fn add_address(socket: RawFd, mut request: libc::ifreq) {
+    request.ifr_name[2] = b':' as libc::c_char;
+    request.ifr_name[3] = b'1' as libc::c_char;
+    let sa_data = [0, 0, 127, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0];
+    request.ifr_ifru.ifru_addr = libc::sockaddr { sa_family: libc::AF_INET as libc::sa_family_t, sa_data };
+    // SAFETY: a system call that reads the request, which outlives it.
+    unsafe { libc::ioctl(socket, libc::SIOCSIFADDR as _, &raw const request) };
 }
 
 #[expect(unsafe_code, reason = "a system call on paths")]
