@@ -5,6 +5,7 @@
 mod ladder;
 mod mounts;
 mod signs;
+mod translated;
 
 pub use signs::Notices;
 

@@ -216,10 +216,18 @@ impl PartialEq for Profile {
 impl Profile {
     /// What a cell has new and empty, with the options of their mounts.
     fn own(&self) -> [(&'static str, String); 4] {
-        OWN.map(|(place, mode, size)| {
-            let size = self.memory.map_or(size, |memory| size.min(memory / PART));
-            (place, format!("mode={mode},size={size}"))
-        })
+        OWN.map(|(place, mode, size)| (place, format!("mode={mode},size={}", self.bounded(size))))
+    }
+
+    fn bounded(&self, size: u64) -> u64 {
+        self.memory.map_or(size, |memory| size.min(memory / PART))
+    }
+
+    /// The place of a cell's own in which a path lies, and how many bytes there is room for; the innermost.
+    #[must_use]
+    pub fn own_place(&self, path: &Path) -> Option<(&'static str, u64)> {
+        let (place, _, size) = OWN.iter().rfind(|(place, ..)| path.starts_with(place))?;
+        Some((place, self.bounded(*size)))
     }
 
     /// Nothing can be written, nothing is hidden, and there is no network.

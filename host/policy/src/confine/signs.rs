@@ -3,6 +3,7 @@
 //! Anybody can print such signs: what is said here decides nothing. How often the bounds of a cell were met, the system counts.
 
 use super::Confine;
+use super::translated::in_english;
 use backend::Facts;
 use backend::cell::{Met, Profile};
 use base::text::sanitize;
@@ -13,10 +14,11 @@ use std::path::{Path, PathBuf};
 
 /// Notices of one command, at most.
 const MOST: usize = 3;
-const READ_ONLY: &str = "Read-only file system";
-const MISSING: &str = "No such file or directory";
-const BUSY: &str = "Device or resource busy";
-const NOT_PERMITTED: &str = "Operation not permitted";
+pub(super) const READ_ONLY: &str = "Read-only file system";
+pub(super) const MISSING: &str = "No such file or directory";
+pub(super) const BUSY: &str = "Device or resource busy";
+pub(super) const NO_SPACE: &str = "No space left on device";
+pub(super) const NOT_PERMITTED: &str = "Operation not permitted";
 /// What is in a line of a program that could make no namespace: `unshare`, `bwrap`, `podman`.
 const NAMESPACE: [&str; 4] = ["unshare", "namespace", "newuidmap", "clone"];
 /// What is in a line of a program that could not listen, beside the port.
@@ -33,9 +35,9 @@ const NO_NETWORK: [&str; 6] = [
     "ENETUNREACH",
 ];
 /// What they say that get no socket.
-const NO_FAMILY: &str = "Address family not supported";
+pub(super) const NO_FAMILY: &str = "Address family not supported";
 /// What they say whose address leads nowhere.
-const NO_WAY: &str = "Network is unreachable";
+pub(super) const NO_WAY: &str = "Network is unreachable";
 /// What they say that can start no process.
 const NO_PROCESS: [&str; 2] = ["Resource temporarily unavailable", "Cannot fork"];
 
@@ -53,9 +55,11 @@ impl Confine {
     /// has not: its last part went well, and what failed before may be what it is about.
     pub fn notices(&self, profile: &Profile, facts: &Facts, met: Met, printed: &str, ended_well: bool) -> Notices {
         let too_many = (met.refused > 0).then(|| self.too_many(profile));
-        let bounds: Vec<String> = self.out_of_memory(profile, met).into_iter().chain(too_many).collect();
+        let mut bounds: Vec<String> = self.out_of_memory(profile, met).into_iter().chain(too_many).collect();
         let mut refusals = Vec::new();
-        for line in printed.lines() {
+        for line in printed.lines().map(in_english) {
+            let line = &*line;
+            bounds.extend(full(profile, facts, line).filter(|notice| !bounds.contains(notice)));
             let placed = self.placed(profile, facts, line);
             let notice = placed.or_else(|| if ended_well { None } else { self.notice(profile, facts, line) });
             refusals.extend(notice.filter(|notice| !bounds.contains(notice) && !refusals.contains(notice)));
@@ -218,6 +222,18 @@ impl Confine {
         let nearest = path.parent().and_then(never)?;
         path.ancestors().skip(2).all(|root| never(root).is_some()).then_some(nearest)
     }
+}
+
+/// What a line says of a place that only the cell has, and that is full.
+fn full(profile: &Profile, facts: &Facts, line: &str) -> Option<String> {
+    if !line.contains(NO_SPACE) {
+        return None;
+    }
+    let (place, bytes) = paths(line, NO_SPACE, facts).find_map(|path| profile.own_place(&path))?;
+    let room = size(bytes);
+    Some(format!(
+        "`{place}` of a cell holds {room}, in memory, and no setting raises that: use the workspace, by TMPDIR too"
+    ))
 }
 
 /// What in a line with this sign looks like a path: what a shell redirects to first, then what is in quotes, then words with a `/`. Relative
@@ -394,6 +410,7 @@ mod tests {
                 "commands in a cell cannot listen at port 80: use one from 1024 on".into(),
             ),
             ("Error: listen EACCES: permission denied 0.0.0.0:8080", String::new()),
+            ("dd: error writing 'x': No space left on device", String::new()),
             ("all is well", String::new()),
         ] {
             assert_eq!(told(printed).join(""), expected, "{printed}");
@@ -419,6 +436,10 @@ mod tests {
         let processes = "the commands of this cell may have 100 processes at once, threads included: start fewer, or raise `processes` under [confine]";
         assert_eq!(met(1, 0, "Killed").bounds, [memory]);
         assert_eq!(met(2, 0, "").bounds, [memory.replace("one of", "some of")]);
+        let told = met(0, 0, "cp: error writing '/tmp/a/b': No space left on device").bounds;
+        let room =
+            "`/tmp` of a cell holds 16 MiB, in memory, and no setting raises that: use the workspace, by TMPDIR too";
+        assert_eq!(told, [room]);
         // It is said once, and no reason to let the command out.
         let told = met(0, 3, "sh: 0: Cannot fork");
         assert_eq!((told.bounds, told.refusals), (vec![processes.to_owned()], Vec::new()));
