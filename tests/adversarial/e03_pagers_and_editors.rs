@@ -7,11 +7,14 @@ use crate::environment::find;
 #[rustfmt::skip]
 const NAMES: &[&str] = &[
     "PAGER", "MANPAGER", "GIT_PAGER", "LESS", "LESSOPEN", "LESSCLOSE", "LESSKEY", "LESSKEYIN", "LESSKEY_SYSTEM",
-    "LESSHISTFILE", "EDITOR", "VISUAL", "BROWSER", "SSH_ASKPASS", "SUDO_ASKPASS", "TERMINFO", "TERMINFO_DIRS",
+    "LESSHISTFILE", "VISUAL", "BROWSER", "SSH_ASKPASS", "SUDO_ASKPASS", "TERMINFO", "TERMINFO_DIRS",
     "TERMCAP",
 ];
 
 #[test]
 fn no_pager_or_editor_of_the_host_reaches_a_command() {
-    find(NAMES, "true").assert_none_of(NAMES);
+    let hostile = [NAMES, &["EDITOR"]].concat();
+    let found = find(&hostile, "true");
+    found.assert_none_of(NAMES);
+    assert_eq!(found.environment["EDITOR"], "true", "a program of ours, whatever the host has");
 }

@@ -147,7 +147,7 @@ fn a_command_has_the_standard_variables_and_those_of_its_cell() {
     let git = format!("GIT_CONFIG_COUNT {}{}", settings("KEY"), settings("VALUE"));
     let proxies = "GOMODCACHE HOME HTTPS_PROXY HTTP_PROXY NO_PROXY PATH PWD TERM TOOLCRIB_CALL";
     let rest = "XDG_CACHE_HOME all_proxy http_proxy https_proxy no_proxy npm_config_cache ";
-    let expected = format!("ALL_PROXY CARGO_HOME {git}{proxies} {rest}");
+    let expected = format!("ALL_PROXY CARGO_HOME EDITOR {git}{proxies} {rest}");
     assert_eq!(printed.replace("LANG ", "").replace("LC_ALL ", ""), expected);
 }
 

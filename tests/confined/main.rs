@@ -7,6 +7,7 @@ mod attempts;
 mod doors;
 mod elsewhere;
 mod ends;
+mod environment;
 mod git;
 mod git_kill;
 mod git_random;

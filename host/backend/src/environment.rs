@@ -2,6 +2,11 @@
 //!
 //! Names that no setting can pass are refused where settings are read (`config.rs`).
 
+mod toolchains;
+
+pub(super) use toolchains::toolchains;
+pub use toolchains::{Toolchains, toolchain_names};
+
 use base::environment::Environment;
 use config::CALL_MARK;
 use std::ffi::OsString;

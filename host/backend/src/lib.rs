@@ -34,7 +34,7 @@ pub mod undo;
 mod watcher;
 
 pub use base::environment::Environment;
-pub use environment::DEFAULT_PATH;
+pub use environment::{DEFAULT_PATH, Toolchains, toolchain_names};
 pub use files::{PathFault, absolute, path_fault};
 pub use spawn::commands_write;
 
@@ -288,6 +288,8 @@ pub struct ProcessSpec {
     pub sealed: Option<Arc<Sealed>>,
     /// Names of variables that are passed beside the standard ones.
     pub environment: Vec<String>,
+    /// Whether it gets the variables by which toolchains are found, too.
+    pub toolchains: Toolchains,
     /// Variables that the call sets.
     pub variables: Vec<(String, String)>,
     /// Where it begins, as an absolute path; none for where commands begin.
@@ -320,6 +322,7 @@ impl ProcessSpec {
             argv,
             sealed: None,
             environment: Vec::new(),
+            toolchains: Toolchains::None,
             variables: Vec::new(),
             directory: None,
             input: Vec::new(),

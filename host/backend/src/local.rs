@@ -185,6 +185,8 @@ impl Local {
 
     fn spawn(&self, spec: &ProcessSpec, input: BorrowedFd<'_>) -> io::Result<LocalProcess> {
         let mut environment = environment::build(&self.environment, &spec.environment, spec.call.as_deref());
+        let found = environment::toolchains(&self.environment, &spec.toolchains, &spec.environment);
+        environment::set(&mut environment, found.into_iter());
         let given = spec.variables.iter().map(|(name, value)| (name.into(), value.into()));
         environment::set(&mut environment, given);
         let secrets = spec.secrets.iter().map(|(name, value)| (name.into(), value.expose().into()));

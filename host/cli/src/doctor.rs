@@ -9,7 +9,7 @@ use super::sections::strays;
 use super::setup::{Setup, working_directory};
 use super::upstream::problem;
 use backend::cell::can_bound_memory;
-use backend::finish;
+use backend::{finish, toolchain_names};
 use base::disk::{OwnDir, told};
 use std::ffi::OsStr;
 use std::io;
@@ -82,9 +82,28 @@ async fn reach(report: &mut Report, setup: &Setup) {
             if reach.is_bounded && backend.is_this_machine() {
                 memory(report, setup);
             }
+            environment(report, setup).await;
         }
         Err(failure) => report.fault(what, &failure),
     }
+}
+
+/// Names of the variables that commands get. Values could be secret.
+async fn environment(report: &mut Report, setup: &Setup) {
+    let backend = &*setup.context.backend;
+    let passed = match setup.host.policy().environment(backend).await {
+        Ok(passed) => passed,
+        Err(failure) => return report.fault("environment", &failure),
+    };
+    let own = &setup.dirs.environment;
+    let is_left_out = |name: &&str| own.get(name).is_some() && !passed.iter().any(|passed| passed == name);
+    let left_out: Vec<_> = toolchain_names().filter(is_left_out).filter(|_| backend.is_this_machine()).collect();
+    let left_out = match left_out.is_empty() {
+        true => String::new(),
+        false => format!("; not passed, as commands cannot use what they name: {}", left_out.join(" ")),
+    };
+    let found = format!("commands get {}{left_out}; `shell_env` under [tools] passes others", passed.join(" "));
+    report.line(Verdict::Good, "environment", found);
 }
 
 /// Whether what the commands of a cell take together is bounded, or could be as this program was started.

@@ -14,12 +14,13 @@ use super::connections::Reachable;
 use super::held::{Rules, Watch};
 use ::keys::Keyring;
 use backend::cell::{Cache, Means, MountPoint, Profile, RESOLVER};
-use backend::{self, Backend, Facts};
+use backend::{self, Backend, Facts, Finished, ProcessSpec, Toolchains, finish};
 use base::dirs::Dirs;
 use base::envelope::{Failure, Kind};
 use base::paths::canonical;
 use config::{
-    self, Allowlist, Ask, CellNetwork, Config, ConfineFloor, ConfineMode, Keys, Needed, Remedies, Unconfined, WORKSPACE,
+    self, Allowlist, Ask, CALL_MARK, CellNetwork, Config, ConfineFloor, ConfineMode, Keys, Needed, Remedies,
+    Unconfined, WORKSPACE,
 };
 use file_access::Protected;
 use futures_util::future::BoxFuture;
@@ -144,6 +145,31 @@ impl Policy {
                 Ok(ladder) => ladder.climb(backend).await.1,
                 Err(_) => Vec::new(),
             }
+        })
+    }
+
+    /// Names of the variables that a command of `run_shell` gets at a place: one is asked there.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::reach`], and when it cannot be asked.
+    pub fn environment<'a>(&'a self, backend: &'a dyn Backend) -> BoxFuture<'a, Result<Vec<String>, Failure>> {
+        Box::pin(async move {
+            let cell = self.confine.at(backend).await?.cell().cloned();
+            let toolchains = Toolchains::Usable(cell.clone());
+            let given = self.config.tools.shell_env.clone();
+            let spec = ProcessSpec::shell("exec cat /proc/self/environ", given, "doctor");
+            let process = backend.start(ProcessSpec { cell, toolchains, ..spec }).await?;
+            let Finished { status, stdout, .. } =
+                finish(process).await.map_err(|error| Failure::failed(error.to_string()))?;
+            if status != 0 {
+                return Err(Failure::failed(format!("`cat /proc/self/environ` exits with {status}")));
+            }
+            let stdout = String::from_utf8_lossy(&stdout);
+            let names: BTreeSet<_> = stdout.split('\0').filter_map(|variable| variable.split('=').next()).collect();
+            // The shell has set the last ones for itself.
+            let is_given = |name: &&str| !["", CALL_MARK, "PWD", "OLDPWD", "SHLVL", "_"].contains(name);
+            Ok(names.into_iter().filter(is_given).map(str::to_owned).collect())
         })
     }
 

@@ -20,7 +20,7 @@ use crate::{Bound, Policy};
 use audit::Action;
 use backend::cell::{Met, Profile};
 use backend::terminals::Sitting;
-use backend::{Backend, ProcessSpec};
+use backend::{Backend, ProcessSpec, Toolchains};
 use base::capability::Capability;
 use base::envelope::Failure;
 use command::{self, Denylist, Destination, Held};
@@ -105,7 +105,12 @@ impl AdmittedCommand {
     /// A process of a call that does it.
     pub fn process(&self, call: &str) -> ProcessSpec {
         let spec = run::process(&self.run, &self.with, self.environment.clone(), call);
-        ProcessSpec { cell: self.cell.clone(), secrets: self.secrets.clone(), ..spec }
+        let toolchains = match self.run {
+            Run::Script(_) | Run::Program(_) => Toolchains::Usable(self.cell.clone()),
+            // Its section says what it gets.
+            Run::Declared(_) => Toolchains::None,
+        };
+        ProcessSpec { cell: self.cell.clone(), toolchains, secrets: self.secrets.clone(), ..spec }
     }
 
     /// What it is confined to.

@@ -247,7 +247,9 @@ impl Tmux {
             .chain(tmux)
             .chain([cell.into()])
             .collect();
-        let (status, stdout, stderr) = run_to_end(&*self.backend, argv).await?;
+        let toolchains = start.map(|start| start.toolchains.clone()).unwrap_or_default();
+        let spec = ProcessSpec { toolchains, ..ProcessSpec::own(argv) };
+        let (status, stdout, stderr) = spec_to_end(&*self.backend, spec).await?;
         match status {
             0 => {
                 let made = stdout.lines().any(|line| line == "made");
@@ -365,7 +367,11 @@ impl Tmux {
 
 /// Runs a program of tmux's, or a script of ours about it, to its end: status, standard output and error.
 pub(crate) async fn run_to_end(backend: &dyn Backend, argv: Vec<OsString>) -> Result<(i32, String, String), Failure> {
-    let mut process = backend.start(ProcessSpec::own(argv)).await?;
+    spec_to_end(backend, ProcessSpec::own(argv)).await
+}
+
+async fn spec_to_end(backend: &dyn Backend, spec: ProcessSpec) -> Result<(i32, String, String), Failure> {
+    let mut process = backend.start(spec).await?;
     process.begun().await?;
     let no_answer = |what: String| Failure::new(Kind::Unavailable, format!("tmux {what}"));
     let Finished { status, stdout, stderr } = tokio::time::timeout(PATIENCE, finish(process))

@@ -6,7 +6,7 @@ use super::condition::{self, Prompt};
 use super::pane;
 use super::{GONE, Session};
 use backend::cell::{self, Profile};
-use backend::{Backend, local};
+use backend::{Backend, Toolchains, local};
 use base::disk::OwnDir;
 use base::envelope::{Failure, Kind};
 use base::text::shell_quote;
@@ -38,6 +38,8 @@ pub(super) struct Start {
     pub(super) before: String,
     /// What [`CELL`] is then.
     pub(super) mark: String,
+    /// The variables that it gets.
+    pub(super) toolchains: Toolchains,
 }
 
 /// How a shell is started in this cell, or in none, to begin in a directory of a place.
@@ -47,7 +49,8 @@ pub(super) fn start(
     own: &Path,
     root: &Path,
 ) -> Result<Start, Failure> {
-    let Some(cell) = cell else { return Ok(Start { before: String::new(), mark: String::new() }) };
+    let toolchains = Toolchains::Usable(cell.cloned());
+    let Some(cell) = cell else { return Ok(Start { before: String::new(), mark: String::new(), toolchains }) };
     let unavailable = |why: String| Failure::new(Kind::Unavailable, format!("panes cannot be confined: {why}"));
     let (mark, text) = (cell.digest().to_owned(), cell.to_json());
     let name = format!("{mark}.json");
@@ -63,7 +66,7 @@ pub(super) fn start(
     let mut argv = local::cell_program().map_err(unavailable)?;
     argv.extend([file.into(), address.into(), root.into(), "--".into()]);
     let before = String::from_utf8(shell_quote::words(&argv));
-    Ok(Start { before: before.map_err(|_| unavailable("a path is not UTF-8".into()))?, mark })
+    Ok(Start { before: before.map_err(|_| unavailable("a path is not UTF-8".into()))?, mark, toolchains })
 }
 
 /// Says why a shell that has just ended could not be confined, if that is why: what ends a session leaves no word. `server` is the number of the
@@ -91,7 +94,7 @@ impl Session {
     /// The words that a pane runs, and its mark; the shell is the one that the session was made with.
     pub(super) async fn program(&self, cell: Option<&Arc<Profile>>) -> Result<(String, String), Failure> {
         let shell = self.client.run(&commands::show_of(&self.id, "@toolcrib_program")).await?;
-        let Start { before, mark } = start(cell, &*self.place, &self.own, &self.root)?;
+        let Start { before, mark, .. } = start(cell, &*self.place, &self.own, &self.root)?;
         Ok((format!("exec {before} {shell}"), mark))
     }
 

@@ -12,6 +12,14 @@ const ENVIRONMENT: &str = "tr '\\0' '\\n' < /proc/$$/environ";
 
 const STANDARD: [&str; 6] = ["PATH", "HOME", "USER", "LANG", "TZ", "TERM"];
 
+/// By which toolchains are found, and the certificates that programs trust.
+#[rustfmt::skip]
+const TOOLCHAINS: [&str; 17] = [
+    "LOGNAME", "SHELL", "VIRTUAL_ENV", "JAVA_HOME", "GOPATH", "CARGO_HOME", "RUSTUP_HOME", "NVM_DIR", "PYENV_ROOT",
+    "SSL_CERT_FILE", "NODE_EXTRA_CA_CERTS", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "GIT_SSL_CAINFO", "XDG_CONFIG_DIRS",
+    "XDG_DATA_DIRS", "EDITOR",
+];
+
 fn names(environment: &str) -> BTreeSet<&str> {
     environment.lines().filter_map(|line| Some(line.split_once('=')?.0)).collect()
 }
@@ -33,6 +41,7 @@ async fn nothing_of_the_hosts_environment_passes_but_the_standard_names() {
     let result = TestHost::new().set("confine.mode=off").shell(ENVIRONMENT).await;
     for name in names(text(&result, "stdout")) {
         let standard = STANDARD.contains(&name) || name.starts_with("LC_") || name == "TOOLCRIB_CALL";
+        let standard = standard || TOOLCHAINS.contains(&name);
         assert!(standard, "`{name}` was passed");
     }
 }
@@ -78,7 +87,8 @@ fn a_hostile_environment_of_the_host_reaches_no_command() {
     let command = format!("{ENVIRONMENT}; bash -c 'ls; {ENVIRONMENT}' | grep -E 'secret|hook|forged'; ls");
     let result = run(&command, &hostile, &[]);
     let stdout = text(&result, "stdout");
-    assert_eq!(names(stdout), ["HOME", "PATH", "TERM", "TOOLCRIB_CALL"].into(), "{result}");
+    assert_eq!(names(stdout), ["EDITOR", "HOME", "PATH", "TERM", "TOOLCRIB_CALL"].into(), "{result}");
+    assert!(stdout.contains("EDITOR=true\n"), "{stdout}");
     for value in ["secret", "forged", "hook"] {
         assert!(!stdout.contains(value), "`{value}` was passed: {stdout}");
     }
@@ -101,8 +111,22 @@ fn what_shell_env_names_passes_and_nothing_beside_it() {
     let set = [("GITHUB_TOKEN", "named"), ("GITHUB_TOKEN_2", "other"), ("EDITOR", "vi")];
     let result = run(ENVIRONMENT, &set, &["--set", "tools.shell_env=[\"GITHUB_TOKEN\", \"UNSET\"]"]);
     let environment = text(&result, "stdout");
-    assert_eq!(names(environment), ["GITHUB_TOKEN", "HOME", "PATH", "TERM", "TOOLCRIB_CALL"].into());
+    assert_eq!(names(environment), ["EDITOR", "GITHUB_TOKEN", "HOME", "PATH", "TERM", "TOOLCRIB_CALL"].into());
     assert!(environment.contains("GITHUB_TOKEN=named\n"), "{environment}");
+}
+
+#[test]
+fn variables_of_toolchains_pass_if_what_they_name_is_there() {
+    let set = [("LOGNAME", "someone"), ("JAVA_HOME", "/usr"), ("NVM_DIR", "/no/such/place"), ("SHELL", "/bin/sh")];
+    let result = run(ENVIRONMENT, &[&set[..], &[("XDG_DATA_DIRS", "/usr:/etc"), ("GOPATH", "go")]].concat(), &[]);
+    let found: BTreeSet<&str> = text(&result, "stdout").lines().collect();
+    for expected in ["LOGNAME=someone", "JAVA_HOME=/usr", "XDG_DATA_DIRS=/usr:/etc", "EDITOR=true", "SHELL=/bin/sh"] {
+        assert!(found.contains(expected), "{expected}: {found:?}");
+    }
+    assert!(!found.iter().any(|line| line.starts_with("NVM_DIR=") || line.starts_with("GOPATH=")), "{found:?}");
+    // A person's own editor, where settings name it.
+    let result = run("echo $EDITOR", &[("EDITOR", "vi")], &["--set", "tools.shell_env=[\"EDITOR\"]"]);
+    assert_eq!(text(&result, "stdout"), "vi\n");
 }
 
 #[test]

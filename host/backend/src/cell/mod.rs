@@ -280,6 +280,21 @@ impl Profile {
         !self.has_new(path) || copies.chain(&self.show).any(|above| path.starts_with(above))
     }
 
+    /// Whether commands see what is at a path outside.
+    pub fn shows(&self, path: &Path) -> bool {
+        // What is shown in a hidden place lies below it.
+        let is_hidden = |hidden: &&PathBuf| path.starts_with(hidden);
+        let is_shown = |hidden: &PathBuf| {
+            self.show.iter().any(|shown| shown != hidden && shown.starts_with(hidden) && path.starts_with(shown))
+        };
+        (self.can_write(path) || self.has_in_sight(path)) && self.hide.iter().filter(is_hidden).all(is_shown)
+    }
+
+    /// Whether commands have a copy of what is at a path outside, which they write.
+    pub(crate) fn has_copy_of(&self, path: &Path) -> bool {
+        self.caches.iter().any(|cache| cache.is_copy && path.starts_with(&cache.place))
+    }
+
     /// The errors with which a place that is to be hidden is so already. In a directory that can be written its owner could open the way.
     fn passes(&self, place: &Path) -> &'static [i32] {
         if self.can_write(place) { VANISHED } else { OUT_OF_REACH }
