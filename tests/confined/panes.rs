@@ -1,9 +1,10 @@
 //! Panes whose shells are in cells.
 
-use crate::rig::{REQUIRED, Rig, Via, program};
+use crate::rig::{BOTH, REQUIRED, Rig, Via, program};
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::time::Duration;
 use toolcrib_tests::shell::{command, declared, waiting};
-use toolcrib_tests::{Program, eventually};
+use toolcrib_tests::{Client, Program, Running, eventually};
 
 fn host(program: &Program, settings: &[&str]) -> toolcrib_tests::Client {
     let set = settings.iter().flat_map(|setting| ["--set", setting]);
@@ -142,4 +143,42 @@ fn a_pane_that_cannot_be_confined_says_why() {
     let refused = confined.failure("run_shell", command("echo ran >ran"));
     assert!(says_why(&refused), "{refused}");
     assert!(!program.path("work/ran").exists());
+}
+
+/// As in the person's own shell, in a pane and without one.
+#[test]
+fn commands_have_the_umask_of_the_person() {
+    for via in BOTH {
+        for mask in ["0022", "0002", "0077"] {
+            let program = program(via);
+            let script = format!("umask {mask} && exec \"$@\"");
+            let arguments = ["--yes", "--set", REQUIRED, "run"];
+            let mut command = program.started_by(&["sh", "-c", &script, "sh"], &arguments);
+            let mut rig = Rig { client: Client::of(Running::start(&mut command)), program };
+            assert_eq!(rig.run("umask"), (0, format!("{mask}\n")), "{via:?}");
+            // What only the person is to read stays so.
+            let state = std::fs::metadata(rig.program.path("state/toolcrib")).expect("a directory");
+            assert_eq!(state.permissions().mode() & 0o077, 0, "{via:?} {mask}");
+        }
+    }
+}
+
+/// A home, a state directory and a temporary directory are found by a link, as where `/home` is one.
+#[test]
+fn places_that_are_links_work() {
+    for via in BOTH {
+        let program = program(via);
+        for name in ["home", "state", "temporary"] {
+            std::fs::create_dir_all(program.path(name)).expect("a directory");
+            symlink(program.path(name), program.path(&format!("{name}-link"))).expect("a link");
+        }
+        let mut command = program.command(&["--yes", "--set", REQUIRED, "run"]);
+        for (name, place) in [("HOME", "home"), ("XDG_STATE_HOME", "state"), ("TMPDIR", "temporary")] {
+            command.env(name, program.path(&format!("{place}-link")));
+        }
+        let mut rig = Rig { client: Client::of(Running::start(&mut command)), program };
+        assert_eq!(rig.run("cat ~/notes; mktemp >/dev/null && echo made"), (0, "# private\nmade\n".into()), "{via:?}");
+        let (status, printed) = rig.run("cat ~/.ssh/id ~/.netrc");
+        assert!(status != 0 && !printed.contains("private"), "{via:?} {printed}");
+    }
 }

@@ -96,7 +96,8 @@ impl Local {
         let program = std::env::current_exe().ok().map(|program| canonical(&program));
         let surroundings = Surroundings { home: canonical(&home), programs, path, program };
         Self {
-            facts: Arc::new(Facts { directory, home, own, tmux, workspace, surroundings }),
+            // A cell shows Toolcrib's own files that commands need by their true name alone.
+            facts: Arc::new(Facts { directory, home, own: canonical(&own), tmux, workspace, surroundings }),
             environment,
             tried: Mutex::default(),
             living: Mutex::default(),

@@ -36,8 +36,11 @@ pub(super) const FIELD: char = '|';
 /// would expand formats in it. The lines that source staged commands stay out of the histories that bash (`HISTIGNORE`) and zsh keep.
 ///
 /// Prints the session's id, `made` for a new one, and of a login shell that panes do not use why; a status of its own says what is wrong.
+///
+/// Panes have the umask of the server, which is the person's.
 const BRING_UP: &str = r##"
 set -u
+mask=$(umask)
 umask 077
 dir=$1 session=$2 owner=$3 workspace=$4 root=$5 shell=$6 most=$7
 tmux=$(command -v tmux 2>/dev/null) || exit 10
@@ -89,7 +92,7 @@ if [ -z "$id" ]; then
     set -- "$@" -e PAGER=cat -e GIT_PAGER=cat -e "HISTIGNORE= \\\\. '*/t-*" -e "HISTORY_IGNORE= \\\\. '*/t-*" \
         -e "TOOLCRIB_SESSION=$session" "exec $cell $shell"
     eval "set -- \"\$@\" \; $marks"
-    fault=$(env -i PATH="$path" HOME="${HOME:-/}" LC_CTYPE="${LC_ALL:-${LC_CTYPE:-${LANG:-}}}" \
+    fault=$(umask "$mask" && env -i PATH="$path" HOME="${HOME:-/}" LC_CTYPE="${LC_ALL:-${LC_CTYPE:-${LANG:-}}}" \
         "$tmux" -u -S "$dir/socket" -f /dev/null "$@" "$shell" 2>&1) &&
         echo made
     # Another host may have been quicker.
