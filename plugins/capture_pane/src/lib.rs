@@ -62,6 +62,7 @@ impl Tool for CapturePane {
 
     fn call(input: Input) -> Result<String> {
         let delay = panes::delay(input.delay.as_ref(), input.delay_ms)?;
+        let keeps_blanks = input.preserve_trailing_spaces;
         let (pane, view) = request(input);
         let Screen { text, notices, unchanged_ms } = panes::capture(&pane, &view, delay)?;
         notices.into_iter().for_each(notice);
@@ -70,7 +71,8 @@ impl Tool for CapturePane {
                 notice(still(unchanged));
                 String::new()
             }
-            None => tail(text),
+            None if keeps_blanks => tail(text),
+            None => tail(without_blank_end(text)),
         })
     }
 }
@@ -97,6 +99,14 @@ fn still(unchanged_ms: u64) -> String {
         "the pane shows what you saw {seconds} s ago, so it is not repeated: do not look again at once, set `delay` to wait for \
          something to happen, or give `start` or `end` for another part"
     )
+}
+
+/// Returns the text without the blank lines at its end: most of a screen is empty until a program has filled it.
+fn without_blank_end(mut text: String) -> String {
+    let end = text.trim_end().len();
+    let rest_of_line = text[end..].find('\n').map_or(text.len(), |newline| end + newline + 1);
+    text.truncate(if end == 0 { 0 } else { rest_of_line });
+    text
 }
 
 /// Returns the last characters: the end of a screen is what is new.
@@ -127,6 +137,20 @@ mod tests {
         assert_eq!((&input.delay, input.delay_ms), (&None, None));
         let view = View { join_wrapped_lines: true, ..View::default() };
         assert_eq!(request(input), (Pane::default(), view));
+    }
+
+    #[test]
+    fn blank_lines_at_the_end_are_cut() {
+        for (text, cut) in [
+            ("a\n\nb \n\n \n\n", "a\n\nb \n"),
+            ("a\n", "a\n"),
+            ("a  ", "a  "),
+            ("é\n\n", "é\n"),
+            ("\n \n", ""),
+            ("", ""),
+        ] {
+            assert_eq!(without_blank_end(text.into()), cut);
+        }
     }
 
     #[test]
