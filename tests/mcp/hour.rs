@@ -136,3 +136,24 @@ fn settings_and_policies_ask_more() {
     assert_eq!(under("[tools]\nshell_confirm = true\n", ""), 1);
     assert_eq!(under("[confine]\nask = \"leaving\"\n", "[confine]\nask = \"always\"\n"), 1);
 }
+
+#[test]
+fn a_question_says_what_is_new_since_the_last_one() {
+    let home = Home::new();
+    let mut client = home.serve(Era::Modern);
+    let mut asked = |arguments: &Value| {
+        let question = client.asked("run_shell", arguments);
+        let words = question.words().to_owned();
+        envelope(&client.outcome(&question, decides("allow once")));
+        words
+    };
+    let news = |words: &str| words.contains("\nnew:") || words.contains("\nnew\n") || words.contains("new │");
+    let first = asked(&command("true"));
+    assert!(!news(&first), "{first}");
+    let same = asked(&command("echo other"));
+    assert!(!news(&same), "the text of a command is always new: {same}");
+    let more = asked(&with(command("true"), "privesc", true));
+    assert!(news(&more) && more.contains("needs more rights"), "{more}");
+    let as_before = asked(&command("true"));
+    assert!(!news(&as_before), "less is not told: {as_before}");
+}

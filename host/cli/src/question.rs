@@ -184,6 +184,7 @@ mod tests {
             details: None,
             declaration: None,
             refused: None,
+            new: None,
             rules: Vec::new(),
         }
     }

@@ -134,10 +134,10 @@ impl Rehearsal {
     }
 }
 
-/// Tells one question from all others: what is asked, of which tool, where it lands and how it is confined. Which rules would answer it is no part of
-/// that.
+/// Tells one question from all others: what is asked, of which tool, where it lands and how it is confined. Which rules would answer it, and what
+/// was asked before, is no part of that.
 fn digest(question: &ApprovalRequest) -> String {
-    let question = ApprovalRequest { rules: Vec::new(), ..question.clone() };
+    let question = ApprovalRequest { rules: Vec::new(), new: None, ..question.clone() };
     hex::encode(Sha256::digest(serde_json::to_vec(&question).expect("a question is JSON")))
 }
 

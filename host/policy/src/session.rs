@@ -50,6 +50,8 @@ pub struct Session {
     refused: Arc<Mutex<VecDeque<(CommandKey, String)>>>,
     /// What a person said no to, and how often.
     noes: Arc<Mutex<HashMap<RefusalKey, u32>>>,
+    /// Under which conditions a person was asked last, for each thing that an approval would cover.
+    conditions: Arc<Mutex<HashMap<ApprovalKey, Vec<String>>>>,
     opened: Option<Arc<Opened>>,
     /// The kinds of events that were answered since the turn began.
     told: Mutex<BTreeSet<String>>,
@@ -311,8 +313,8 @@ impl Session {
     pub fn beside(&self) -> Self {
         let (approved, asking, outputs) = (self.approved.clone(), self.asking.clone(), self.outputs.clone());
         let (refused, opened, id) = (self.refused.clone(), self.opened.clone(), self.id.clone());
-        let (slots, noes) = (self.slots.clone(), self.noes.clone());
-        Self { approved, asking, outputs, refused, noes, slots, opened, id, ..Self::default() }
+        let (slots, noes, conditions) = (self.slots.clone(), self.noes.clone(), self.conditions.clone());
+        Self { approved, asking, outputs, refused, noes, conditions, slots, opened, id, ..Self::default() }
     }
 
     /// A fresh memory for a call that only finds out what would be done. It has this one's approvals where whoever asks is part of this
@@ -496,6 +498,13 @@ impl Session {
             noes.clear();
         }
         *noes.entry(key).or_default() += 1;
+    }
+
+    /// Remembers under which conditions a person is asked. Returns those that the last question did not have; none where there was no last one.
+    pub(crate) fn changed(&self, key: &ApprovalKey, conditions: Vec<String>) -> Vec<String> {
+        let mut asked = self.conditions.lock();
+        let Some(last) = asked.insert(key.clone(), conditions.clone()) else { return Vec::new() };
+        conditions.into_iter().filter(|condition| !last.contains(condition)).collect()
     }
 
     /// A person said no to the same so often that nobody is asked again.

@@ -281,7 +281,8 @@ impl Question<'_> {
         let rules = self.offered(scope).await;
         let mut landing = self.site.landing().await?;
         for _ in 0..TIMES {
-            let request = self.request(scope, landing.clone(), rules.clone());
+            let mut request = self.request(scope, landing.clone(), rules.clone());
+            request.new = self.new_since(scope, &request);
             let (answer, by) = scope.approvals.ask(scope, request, unseen).await;
             match answer {
                 Answer::Yes | Answer::YesForSession | Answer::Unconfined => {}
@@ -301,6 +302,13 @@ impl Question<'_> {
         .hint("wait until nothing else runs in the pane, then call again"))
     }
 
+    /// What the last question of this kind did not say of where and how it runs.
+    fn new_since(&self, scope: &Scope, request: &ApprovalRequest) -> Option<String> {
+        let conditions = request.conditions();
+        let changed = if conditions.is_empty() { conditions } else { scope.session.changed(&self.key, conditions) };
+        (!changed.is_empty()).then(|| changed.join("; "))
+    }
+
     fn request(&self, scope: &Scope, landing: Landing, rules: Vec<RuleSection>) -> ApprovalRequest {
         let shown = |text: &str| sanitize::visible(&scope.guard.redact(text)).into_owned();
         ApprovalRequest {
@@ -317,6 +325,7 @@ impl Question<'_> {
                 Declaration { why, ..said.clone() }
             }),
             refused: self.refused.map(shown),
+            new: None,
             rules,
         }
     }

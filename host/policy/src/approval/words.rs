@@ -60,6 +60,7 @@ impl ApprovalRequest {
         let parts = [
             ("tool", (!self.is_built_in() && !is_namesake).then_some(tool)),
             ("from", (!self.is_built_in()).then_some(plugin)),
+            ("new", self.new.as_deref()),
             ("pane", pane),
             ("in", landing.directory.as_deref().or(pane.map(|_| UNKNOWN))),
             ("why", Some(self.why())),
@@ -73,6 +74,24 @@ impl ApprovalRequest {
         ];
         let given = parts.into_iter().filter_map(|(label, text)| Some(Foreign { label, text: text? }));
         given.filter(|part| !part.text.is_empty())
+    }
+
+    /// Where and how it runs, in parts that can each be compared with those of another question.
+    pub(super) fn conditions(&self) -> Vec<String> {
+        let place = |label: &str, text: &Option<String>| text.as_ref().map(|text| format!("{label} {text}"));
+        let cell = match &self.confinement {
+            None => [None, None],
+            Some(Confined::No { .. }) => [Some("unconfined".to_owned()), None],
+            Some(Confined::Yes { how, bounds }) => [Some(how.clone()), Some(bounds.clone())],
+        };
+        let needs_more = self.declaration.as_ref().is_some_and(|declaration| declaration.privesc);
+        let others = [
+            place("in", &self.landing.directory),
+            place("in the pane", &self.landing.pane),
+            place("gets", &self.secrets),
+            needs_more.then(|| "needs more rights".into()),
+        ];
+        cell.into_iter().chain(others).flatten().filter(|part| !part.is_empty()).collect()
     }
 
     /// The headline in short with the size of the action: what a person reads last.
