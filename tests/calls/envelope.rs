@@ -60,7 +60,9 @@ async fn control_sequences_in_a_result_are_removed_with_a_notice() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_unknown_tool_is_answered_with_the_nearest_name() {
     let host = small_host();
-    for (given, nearest) in [("read-file", "read_file"), ("ReadFile", "read_file"), ("runshell", "run_shell")] {
+    let meant =
+        [("read-file", "read_file"), ("ReadFile", "read_file"), ("runshell", "run_shell"), ("Bash", "run_shell")];
+    for (given, nearest) in meant {
         let failure = host.failure(given, json!({})).await;
         assert_eq!(failure.kind, Kind::UnknownTool);
         assert_eq!(failure.message, format!("there is no tool `{given}`"));

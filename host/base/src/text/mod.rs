@@ -7,3 +7,4 @@ pub mod names;
 pub mod octal;
 pub mod sanitize;
 pub mod shell_quote;
+pub mod tool_names;

@@ -5,8 +5,9 @@
 
 use crate::tools::provider::{Code, Component, LoadError, Provider, Ready, Refused};
 use base::envelope::{Failure, Kind};
-use base::text::names::{folded, nearest};
+use base::text::names::folded;
 use base::text::sanitize;
+use base::text::tool_names::meant;
 use config::Limits;
 use contract::manifest::Manifest;
 use guest::reach::Reach;
@@ -268,14 +269,14 @@ impl Registry {
     ///
     /// # Errors
     ///
-    /// `unknown_tool`, with the nearest names.
+    /// `unknown_tool`, with the name that was probably meant.
     pub fn plugin_of(&self, tool: &str) -> Result<&Arc<Manifest>, Failure> {
         let barred = || self.barred.iter().find(|plugin| plugin.tools.iter().any(|name| name == tool));
         self.by_tool.get(tool).or_else(barred).ok_or_else(|| {
             let shown: String = tool.chars().take(64).collect();
             let failure = Failure::new(Kind::UnknownTool, format!("there is no tool `{shown}`"));
-            match nearest(tool, self.by_tool.keys().map(String::as_str)) {
-                Some(nearest) => failure.hint(format!("did you mean `{nearest}`?")),
+            match meant(tool, self.by_tool.keys().map(String::as_str)) {
+                Some(meant) => failure.hint(format!("did you mean `{meant}`?")),
                 None => failure.hint("`toolcrib tools` lists the tools"),
             }
         })

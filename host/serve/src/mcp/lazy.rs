@@ -6,7 +6,7 @@
 use super::call::answered;
 use super::tools::typed;
 use super::{Inner, arguments};
-use base::text::names::nearest;
+use base::text::tool_names::meant;
 use parking_lot::Mutex;
 use rmcp::ErrorData;
 use rmcp::model::{self, CallToolRequestParams, CallToolResponse, JsonObject};
@@ -303,7 +303,7 @@ impl Inner {
         }
     }
 
-    /// Answers the call of an unknown tool, with the nearest name among the tools that its caller can find.
+    /// Answers the call of an unknown tool, with the name that was probably meant, among the tools that its caller can find.
     pub(super) async fn unknown(
         &self,
         name: &str,
@@ -313,7 +313,7 @@ impl Inner {
         let (_, callable) = self.callable(self.sessions.of(context)?).await;
         let tools = findable(&callable);
         let shown: String = name.chars().take(LINE_CHARS).collect();
-        let near = nearest(&shown, tools.iter().map(|tool| tool.name()));
+        let near = meant(&shown, tools.iter().map(|tool| tool.name()));
         let hint = near.map_or_else(|| format!("`{SEARCH}` finds tools"), |near| format!("did you mean `{near}`?"));
         self.said(Err(Failure::new(Kind::UnknownTool, format!("there is no tool `{shown}`")).hint(hint)), Vec::new())
     }
