@@ -34,11 +34,17 @@ fn the_last_call_a_named_call_or_a_session_is_undone() {
     let files: Vec<&Value> = listed.as_array().expect("a list").iter().map(|change| &change["file"]).collect();
     assert_eq!(files.len(), 3, "{listed}");
     assert!(succeeded(&undo(&program, &["--list"])).contains("write_file"));
+    // What it would be, which changes nothing.
+    let told = succeeded(&undo(&program, &["--diff"]));
+    assert!(told.contains("/a:\n") && told.contains("-two\n+one\n"), "{told}");
+    assert_eq!(read(&program, "a").as_deref(), Some("two\n"));
     // The last call.
     assert!(succeeded(&undo(&program, &[])).ends_with("/a is as it was before\n"));
     assert_eq!(read(&program, "a").as_deref(), Some("one\n"));
     // A session, by one of its calls.
     let call = listed[1]["call"].as_str().expect("an id")[..8].to_owned();
+    let told = succeeded(&undo(&program, &[&call, "--session", "--diff"]));
+    assert!(told.contains("-one\n+person's\n") && told.contains("/b:\n"), "{told}");
     let told = succeeded(&undo(&program, &[&call, "--session"]));
     assert_eq!(told.lines().count(), 2, "{told}");
     assert_eq!((read(&program, "a").as_deref(), read(&program, "b")), (Some("person's\n"), None));

@@ -8,9 +8,15 @@ use ::undo::{Entry, NotUndone};
 use base::dirs::Dirs;
 use base::text::sanitize;
 use serde_json::json;
+use std::collections::HashMap;
+use std::io::Read;
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, UNIX_EPOCH};
 use toolcrib::envelope::Failure;
+
+/// Bytes of a file that is compared.
+const MOST_COMPARED: u64 = 4 << 20;
 
 #[derive(clap::Args)]
 pub(in super::super) struct Undo {
@@ -20,8 +26,11 @@ pub(in super::super) struct Undo {
     /// Undo all changes of the session of that call
     #[arg(long)]
     session: bool,
+    /// Show what would change, and undo nothing
+    #[arg(long)]
+    diff: bool,
     /// List what can be undone, the newest first, and undo nothing
-    #[arg(long, conflicts_with_all = ["call", "session"])]
+    #[arg(long, conflicts_with_all = ["call", "session", "diff"])]
     list: bool,
     /// Print the list as JSON
     #[arg(long, requires = "list")]
@@ -35,6 +44,9 @@ pub(super) fn run(arguments: &Undo, dirs: &Dirs) -> Result<ExitCode, Failure> {
         return list(&all, arguments.json);
     }
     let entries = meant(all, arguments)?;
+    if arguments.diff {
+        return print(&differences(&undo, &entries));
+    }
     let mut stayed = 0;
     let mut told = String::new();
     for entry in &entries {
@@ -53,6 +65,39 @@ pub(super) fn run(arguments: &Undo, dirs: &Dirs) -> Result<ExitCode, Failure> {
         some => Err(Failure::failed(format!("{some} of {} files were left as they are", entries.len()))
             .hint("make these changes yourself; `toolcrib files undo --list` lists them")),
     }
+}
+
+/// What undoing these changes in turn would change.
+fn differences(undo: &::undo::Undo, entries: &[Entry]) -> String {
+    // What an earlier one of them would leave.
+    let mut left: HashMap<&Path, Vec<u8>> = HashMap::new();
+    let mut told = String::new();
+    for entry in entries {
+        let (path, file) = (entry.change.path.as_path(), sanitize::visible_line(&entry.change.path.to_string_lossy()));
+        let before = match undo.before(entry) {
+            Ok(before) => before.unwrap_or_default(),
+            Err(not) => {
+                told += &refusal(&file, not);
+                continue;
+            }
+        };
+        let now = left.remove(path).or_else(|| now(path));
+        told += &match now {
+            Some(now) => format!("{file}:\n{}\n", sanitize::visible(changes_of(&now, &before).trim_end())),
+            None => format!("{file} is gone, cannot be read, or is too large to be compared\n"),
+        };
+        left.insert(path, before);
+    }
+    told
+}
+
+/// What a file holds, if that can be shown.
+fn now(path: &Path) -> Option<Vec<u8>> {
+    // To open a pipe would wait for its other end.
+    std::fs::metadata(path).ok().filter(std::fs::Metadata::is_file)?;
+    let (file, mut content) = (std::fs::File::open(path).ok()?, Vec::new());
+    file.take(MOST_COMPARED + 1).read_to_end(&mut content).ok()?;
+    (content.len() as u64 <= MOST_COMPARED).then_some(content)
 }
 
 /// Why a file was left as it is, for a person.
