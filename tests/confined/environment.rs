@@ -65,3 +65,25 @@ fn doctor_says_what_commands_get() {
     }
     assert!(!text.contains("secret ") && !line.contains("someone") && !line.contains("/java"), "{text}");
 }
+
+/// A script means the same in a pane and beside one, where the person's shell is bash.
+#[test]
+fn a_script_is_read_by_bash_where_that_is_the_shell() {
+    const SCRIPT: &str = "set -o pipefail; false | true; echo $?; a=(1 2); [[ ${a[1]} == 2 ]] && cat <(echo both); \
+                          shopt -qo posix || echo own; set +o pipefail";
+    for via in BOTH {
+        let program = program(via);
+        let mut command = program.command(&["--yes", "--set", REQUIRED, "run"]);
+        command.env("SHELL", "/bin/bash");
+        let mut rig = Rig { client: Client::of(Running::start(&mut command)), program };
+        assert_eq!(rig.run(SCRIPT), (0, "1\nboth\nown\n".to_owned()), "{via:?}");
+    }
+    // Another program that calls itself so is no shell of this machine.
+    let program = program(Via::Process);
+    program.write("home/bash", "#!/bin/sh\necho forged\n");
+    let forged = program.path("home/bash");
+    let mut command = program.command(&["--yes", "--set", REQUIRED, "run"]);
+    command.env("SHELL", &forged);
+    let mut rig = Rig { client: Client::of(Running::start(&mut command)), program };
+    assert_eq!(rig.run("echo ${BASH_VERSION:-sh}"), (0, "sh\n".to_owned()));
+}

@@ -4,8 +4,8 @@
 
 mod toolchains;
 
-pub(super) use toolchains::toolchains;
 pub use toolchains::{Toolchains, toolchain_names};
+pub(super) use toolchains::{own_bash, toolchains};
 
 use base::environment::Environment;
 use config::CALL_MARK;

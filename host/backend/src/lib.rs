@@ -284,6 +284,8 @@ impl Before {
 pub struct ProcessSpec {
     /// Program and arguments.
     pub argv: Vec<OsString>,
+    /// It is a script for a shell: where the person's own shell is bash, that reads it.
+    pub is_script: bool,
     /// What is executed in place of the file that the first of these names.
     pub sealed: Option<Arc<Sealed>>,
     /// Names of variables that are passed beside the standard ones.
@@ -308,11 +310,11 @@ pub struct ProcessSpec {
 pub type Input = Box<dyn AsyncWrite + Send + Unpin>;
 
 impl ProcessSpec {
-    /// A script for the system's `sh`, as one process.
+    /// A script for the system's `sh`, or for bash where that is the person's shell, as one process.
     #[must_use]
     pub fn shell(script: &str, environment: Vec<String>, call: &str) -> Self {
         let argv = ["/bin/sh", "-c", "--", script].map(OsString::from).into();
-        Self { environment, call: Some(call.into()), ..Self::own(argv) }
+        Self { is_script: true, environment, call: Some(call.into()), ..Self::own(argv) }
     }
 
     /// A program of ours, such as the client of a server, with the usual environment.
@@ -320,6 +322,7 @@ impl ProcessSpec {
     pub fn own(argv: Vec<OsString>) -> Self {
         Self {
             argv,
+            is_script: false,
             sealed: None,
             environment: Vec::new(),
             toolchains: Toolchains::None,

@@ -202,7 +202,10 @@ impl Local {
         if spec.cell.is_none() && spec.call.is_none() {
             keep_to_own_programs(&mut environment);
         }
-        let started = started(&spec.argv, spec.sealed.as_deref(), &environment, directory, input, walls.as_ref())?;
+        let bash = spec.is_script.then(|| environment::own_bash(&self.environment, spec.cell.as_deref())).flatten();
+        let with_bash = bash.map(|bash| [&[bash], &spec.argv[1..]].concat());
+        let argv = with_bash.as_ref().unwrap_or(&spec.argv);
+        let started = started(argv, spec.sealed.as_deref(), &environment, directory, input, walls.as_ref())?;
         LocalProcess::new(started, spec.call.clone().unwrap_or_else(random_id), walls.as_ref())
     }
 }

@@ -77,6 +77,12 @@ pub(crate) fn toolchains(inherited: &Environment, which: &Toolchains, extra: &[S
     named.filter_map(value).collect()
 }
 
+/// The person's own shell, if that is bash and a command can run it. Scripts then mean the same in a pane and beside one.
+pub(crate) fn own_bash(inherited: &Environment, cell: Option<&Profile>) -> Option<OsString> {
+    let shell = inherited.get("SHELL").filter(|shell| Path::new(shell).file_name() == Some("bash".as_ref()))?;
+    is_usable(shell, Holds::Shell, cell).then(|| shell.to_owned())
+}
+
 fn is_usable(value: &OsStr, holds: Holds, cell: Option<&Profile>) -> bool {
     let all = |is: &dyn Fn(&Path) -> bool| !value.is_empty() && std::env::split_paths(value).all(|path| is(&path));
     match holds {
