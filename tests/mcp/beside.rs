@@ -2,6 +2,7 @@
 
 use crate::rig::Home;
 use serde_json::{Value, json};
+use std::time::Duration;
 use toolcrib_tests::http::{Request, Server};
 use toolcrib_tests::mcp::{Client, ERAS, Era, META, decides, envelope, failure, forms};
 use toolcrib_tests::outcome::json_of;
@@ -19,6 +20,7 @@ const KEPT: &str = "the rule was written all the same";
 const SETTINGS: &str = "config/toolcrib/toolcrib.toml";
 /// A host that no setting names.
 const FRESH: &str = "fresh.example.com";
+const UNSEEN: &str = "unseen.example.com";
 
 /// The call that asks about an action, once it does.
 fn asking(program: &Program, action: &str) -> String {
@@ -154,6 +156,35 @@ fn a_host_that_was_answered_for_always_is_not_asked_about_again() {
             }
         }
     }
+}
+
+/// An answer about one host of a command says nothing of the others, whatever another call was allowed meanwhile.
+#[test]
+fn a_yes_to_another_call_covers_no_host_that_nobody_saw() {
+    let port = serve(|_| "the page".to_owned()).port();
+    let dns = names(&[(FRESH, [127, 0, 0, 1]), (UNSEEN, [127, 0, 0, 1])]);
+    let settings = [
+        "confine.ask=leaving".to_owned(),
+        "confine.hosts=[\"127.0.0.1\"]".into(),
+        format!("confine.ports=[{port}]"),
+        format!("network.dns_servers=[\"{dns}\"]"),
+    ];
+    let home = settings.iter().fold(Home::new(), |home, setting| home.set(setting));
+    let mut client = home.serve(Era::Legacy);
+    let waiting = |text: &str| with(command(text), "wait", "60s");
+    let one = waiting(&format!("curl -sS http://{FRESH}:{port}/"));
+    let both = waiting(&format!("curl -sS http://{FRESH}:{port}/; curl -sS http://{UNSEEN}:{port}/"));
+    let first = client.asked("run_shell", &one);
+    assert!(!first.words().contains(UNSEEN), "{}", first.words());
+    let call = client.begin("run_shell", both.clone());
+    // Its question waits behind the first one.
+    std::thread::sleep(Duration::from_secs(2));
+    client.reply(&first, decides("allow for this session"));
+    envelope(&client.result(first.call));
+    let second = client.question(call, "run_shell", &both);
+    assert!(second.words().contains(UNSEEN), "{}", second.words());
+    let said = envelope(&client.outcome(&second, decides("deny")))["result"]["stdout"].to_string();
+    assert_eq!(said.matches("the page").count(), 1, "{said}");
 }
 
 /// Two clients, each with a server of its own in one home, and two terminals: the first answer counts, and whoever comes later is told so.

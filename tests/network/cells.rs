@@ -296,16 +296,14 @@ fn a_person_is_asked_about_a_host_that_is_not_named() {
     });
 }
 
-/// What the text of a command names, and what it connects to while a person is asked.
+/// The hosts that the text of a command names are part of its first question.
 #[test]
-fn a_person_is_asked_once_about_all_hosts_that_a_command_needs() {
+fn a_person_is_asked_once_about_all_hosts_that_a_command_names() {
     in_a_world(|world| {
         let (names, (_, plain, _)) = (zone(), servers(&[80]));
-        let at_once = "for h in un oth; do curl -sS http://${h}$END/ & done; wait";
         for (text, answer, connections) in [
             ("curl -sS http://unnamed.org/; curl -sS http://other.org/", "n", 0),
             ("curl -sS http://unnamed.org/; curl -sS http://other.org/", "y", 2),
-            (&*at_once.replace("un oth", "unnamed other").replace("$END", ".org"), "y", 4),
         ] {
             let (program, set) = world.confined(false);
             let terminal = Terminal::idle(program);
@@ -313,7 +311,7 @@ fn a_person_is_asked_once_about_all_hosts_that_a_command_needs() {
             terminal.run(&format!("$toolcrib {} {unasked} call run_shell '{}' >out", quoted(&set), command(text)));
             let question = terminal.shows(QUESTION);
             assert!(question.contains("unnamed.org:80") && question.contains("other.org:80"), "{question}");
-            assert!(plain.connections().len() <= 2 && !names.asked().contains(&"private.org".to_owned()));
+            assert!(names.asked().is_empty() && plain.connections().is_empty(), "not before somebody said yes");
             terminal.press(&[answer, "Enter"]);
             let _ = terminal.ended();
             let said = terminal.out()[0].to_string();

@@ -100,7 +100,7 @@ fn visible(request: ApprovalRequest) -> ApprovalRequest {
         action: text(request.action),
         details: request.details.map(text),
         refused: request.refused.map(text),
-        new: request.new.map(line),
+        new: request.new.map(text),
         ..request
     }
 }

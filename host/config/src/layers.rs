@@ -28,7 +28,7 @@ use toml::{Table, Value};
 const MAX_NOTICES: usize = 20;
 /// Sections whose settings are those of a name.
 const NAMED: [&str; 6] = ["plugin.", "program.", "secret.", "mail.", "upstream.", "toolset."];
-/// Those that are the user's own alone, and settings that are: who answers questions in the user's place, and who is told of them.
+/// The sections and settings that only the user's own file may have. The settings name who answers questions, and who is told of them.
 const PERSONAL: [&str; 5] = ["secret.", "mail.", "upstream.", "approval.embedder", "approval.notify"];
 /// Sections of which every setting that is not set up at the start is asked by what a call has been granted.
 const OF_CALLS: [&str; 4] = ["plugin.", "tools.", "confine.", "embedder."];
@@ -342,7 +342,7 @@ impl Draft {
             let what = match leaf.key.split('.').next() {
                 Some("secret") => "secrets",
                 Some("mail") => "mail accounts",
-                Some("approval") => "those who answer questions, or hear of them,",
+                Some("approval") => "the programs that answer questions or announce them",
                 _ => "servers of others",
             };
             format!("{}: `{}` is ignored: {what} are named in your own settings alone", leaf.origin, leaf.key)

@@ -149,7 +149,7 @@ pub struct ApprovalRequest {
     pub declaration: Option<Declaration>,
     /// What its cell refused the very same command when it ran last. Only where there is something, [`Answer::Unconfined`] is an answer.
     pub refused: Option<String>,
-    /// What the last question of this kind in the session did not say of where and how it runs; none where nothing changed.
+    /// The place, confinement or rights that the last answered question of this kind did not have, a line each; none where nothing changed.
     #[serde(default)]
     pub new: Option<String>,
     /// The rules that would answer it always; empty where only a person may, or settings let rules allow nothing.

@@ -2,13 +2,13 @@
 //!
 //! Catching connections and making them is `egress/cells/`.
 
-use super::approval::{ActionKind, Also, By, Landing, Question};
+use super::approval::{ActionKind, Also, By, Consent, Landing, Question};
 use super::hosts::{AdmittedTarget, HostRules, Opens, covers};
 use super::keys::Lender;
 use super::shell::ShellGrant;
 use crate::rules::Subject;
 use crate::scope::Scope;
-use crate::session::ApprovalKey;
+use crate::session::{ApprovalKey, RefusalKey};
 use audit::Action;
 use base::addresses::{Special, special};
 use base::capability::Capability;
@@ -19,7 +19,7 @@ use futures_util::future::BoxFuture;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
-use together::{MOST, Together};
+use together::{MOST, Others, Together};
 
 mod together;
 
@@ -177,40 +177,57 @@ impl Connections {
             // A rule also answers where nobody can.
             return scope.allowed_by_rule(&subject).await.ok_or_else(unnamed);
         }
+        // What is answered without a person waits behind no question.
+        if !self.is_to_be_asked(target, scope).await {
+            return self.question(target, &[], &[], scope).await.map(|consent| consent.by);
+        }
         let waiting = scope.clock.waiting();
-        let mut asked = self.together.turn(target, scope).await;
-        if let Some(answer) = asked.answer(target) {
+        let mut turn = self.together.turn(target, &scope.id).await;
+        if let Some(answer) = turn.answer() {
             return answer;
         }
-        let mut others = Vec::new();
-        if self.is_to_be_asked(target, scope).await {
-            for other in self.together.others(target, &mut asked).await {
-                if others.len() + 1 < MOST && self.is_to_be_asked(&other, scope).await {
-                    others.push(other);
-                }
-            }
-        }
+        let Others { waiting: connecting, named } = turn.others().await;
         drop(waiting);
+        let mut room = MOST - 1;
+        let connecting = self.to_be_asked(connecting, &mut room, scope).await;
+        let named = self.to_be_asked(named, &mut room, scope).await;
+        let consent = self.question(target, &connecting, &named, scope).await;
+        // What was allowed without a question says nothing of the others: nobody saw them.
+        let is_of_all = consent.as_ref().map_or(true, |consent| consent.seen.is_some());
+        let answer = consent.map(|consent| consent.by);
+        let others = connecting.iter().chain(&named).filter(|_| is_of_all);
+        [target].into_iter().chain(others).for_each(|target| turn.note(target, &answer));
+        answer
+    }
+
+    /// Asks about a server, others to which the command connects, and those that only its text names. The answer is about all of them.
+    async fn question(
+        &self,
+        target: &Target,
+        connecting: &[Target],
+        named: &[Target],
+        scope: &Scope,
+    ) -> Result<Consent, (Failure, By)> {
         let site = Landing { backend: HERE.into(), ..Landing::default() };
         let also = |other: &Target| Also { key: self.approval_key(other), subject: Subject::Host(other.clone()) };
-        let servers: Vec<String> = [target].into_iter().chain(&others).map(Target::server).collect();
+        let lines =
+            |servers: &mut dyn Iterator<Item = &Target>| servers.map(Target::server).collect::<Vec<_>>().join("\n");
+        let (action, names) = (lines(&mut [target].into_iter().chain(connecting)), lines(&mut named.iter()));
         let question = Question {
             key: self.approval_key(target),
             plugin: &self.plugin,
             site: &site,
             confinement: None,
             lent: None,
-            action: &servers.join("\n"),
-            details: None,
+            action: &action,
+            details: Some(names.as_str()).filter(|names| !names.is_empty()),
             declaration: None,
-            subject: Some(&subject),
-            also: &others.iter().map(also).collect::<Vec<_>>(),
+            subject: Some(&Subject::Host(target.clone())),
+            also: &connecting.iter().chain(named).map(also).collect::<Vec<_>>(),
             refused: None,
             timeout: self.approval_timeout,
         };
-        let answer = question.ask(scope).await.map(|consent| consent.by);
-        [target].into_iter().chain(&others).for_each(|target| asked.note(target, &answer));
-        answer
+        question.ask(scope).await
     }
 
     /// What an approval for the session covers.
@@ -218,7 +235,19 @@ impl Connections {
         ApprovalKey::new(&self.sha256, Capability::Shell, ActionKind::Connection, &target.server())
     }
 
-    /// Nothing has answered for the person whether it may be connected to.
+    /// Those of some servers about which a person has to be asked, as far as there is room.
+    async fn to_be_asked(&self, servers: Vec<Target>, room: &mut usize, scope: &Scope) -> Vec<Target> {
+        let mut asked = Vec::new();
+        for server in servers {
+            if *room > 0 && self.is_to_be_asked(&server, scope).await {
+                *room -= 1;
+                asked.push(server);
+            }
+        }
+        asked
+    }
+
+    /// Whether a person still has to be asked about a server.
     async fn is_to_be_asked(&self, target: &Target, scope: &Scope) -> bool {
         let (host, subject) = (target.host(), Subject::Host(target.clone()));
         let needed = host.to_string();
@@ -226,6 +255,7 @@ impl Connections {
             && !self.is_named(host)
             && !self.reachable.remedies.stands_against("confine.hosts", &Needed::Entry(&needed))
             && !scope.session.is_approved(&self.approval_key(target))
+            && !scope.session.is_refused(&RefusalKey::of_covered(&self.approval_key(target), &scope.principal))
             && scope.denied_by_rule(&subject).await.is_none()
             && scope.allowed_by_rule(&subject).await.is_none()
     }

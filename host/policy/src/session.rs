@@ -50,7 +50,7 @@ pub struct Session {
     refused: Arc<Mutex<VecDeque<(CommandKey, String)>>>,
     /// What a person said no to, and how often.
     noes: Arc<Mutex<HashMap<RefusalKey, u32>>>,
-    /// Under which conditions a person was asked last, for each thing that an approval would cover.
+    /// Under which conditions a person answered last, for each thing that an approval would cover.
     conditions: Arc<Mutex<HashMap<ApprovalKey, Vec<String>>>>,
     opened: Option<Arc<Opened>>,
     /// The kinds of events that were answered since the turn began.
@@ -134,6 +134,11 @@ impl RefusalKey {
     pub(crate) fn new(covered: &ApprovalKey, principal: &Principal, action: &str, details: Option<&str>) -> Self {
         let action = Sha256::new().chain_update(action).chain_update([0]).chain_update(details.unwrap_or_default());
         Self { covered: covered.clone(), principal: principal.clone(), action: action.finalize().into() }
+    }
+
+    /// Of an action of which the approval names all.
+    pub(crate) fn of_covered(covered: &ApprovalKey, principal: &Principal) -> Self {
+        Self::new(covered, principal, &covered.backend, None)
     }
 }
 
@@ -500,11 +505,17 @@ impl Session {
         *noes.entry(key).or_default() += 1;
     }
 
-    /// Remembers under which conditions a person is asked. Returns those that the last question did not have; none where there was no last one.
-    pub(crate) fn changed(&self, key: &ApprovalKey, conditions: Vec<String>) -> Vec<String> {
-        let mut asked = self.conditions.lock();
-        let Some(last) = asked.insert(key.clone(), conditions.clone()) else { return Vec::new() };
-        conditions.into_iter().filter(|condition| !last.contains(condition)).collect()
+    /// The conditions that the last answered question did not have; none where there was no last one.
+    pub(crate) fn changed(&self, key: &ApprovalKey, mut conditions: Vec<String>) -> Vec<String> {
+        let answered = self.conditions.lock();
+        let last = answered.get(key);
+        conditions.retain(|condition| last.is_some_and(|last| !last.contains(condition)));
+        conditions
+    }
+
+    /// Remembers under which conditions a person has answered.
+    pub(crate) fn answered_under(&self, key: &ApprovalKey, conditions: Vec<String>) {
+        self.conditions.lock().insert(key.clone(), conditions);
     }
 
     /// A person said no to the same so often that nobody is asked again.

@@ -72,6 +72,16 @@ const OWN: [(&str, &str, u64); 4] =
 /// The part of a bound of memory that each of these may fill. What is written there stays, whatever process the system ends, so together they
 /// must leave commands room to run.
 const PART: u64 = 4;
+/// A place that a cell has new and empty.
+pub struct OwnPlace {
+    /// Where it is.
+    pub place: &'static str,
+    /// How much it holds.
+    pub bytes: u64,
+    /// It would hold more if the memory of the cell were not bounded.
+    pub is_bounded: bool,
+}
+
 const DEVICES: [&str; 6] = ["null", "zero", "full", "random", "urandom", "tty"];
 const LINKS: [(&str, &str); 5] = [
     ("/dev/ptmx", "pts/ptmx"),
@@ -223,11 +233,12 @@ impl Profile {
         self.memory.map_or(size, |memory| size.min(memory / PART))
     }
 
-    /// The place of a cell's own in which a path lies, and how many bytes there is room for; the innermost.
+    /// The innermost place of a cell's own in which a path lies.
     #[must_use]
-    pub fn own_place(&self, path: &Path) -> Option<(&'static str, u64)> {
+    pub fn own_place(&self, path: &Path) -> Option<OwnPlace> {
         let (place, _, size) = OWN.iter().rfind(|(place, ..)| path.starts_with(place))?;
-        Some((place, self.bounded(*size)))
+        let bytes = self.bounded(*size);
+        Some(OwnPlace { place, bytes, is_bounded: bytes < *size })
     }
 
     /// Nothing can be written, nothing is hidden, and there is no network.

@@ -50,7 +50,7 @@ pub(crate) struct Question<'q> {
     pub declaration: Option<&'q Declaration>,
     /// What rules of the user's may answer it by; none where only a person may.
     pub subject: Option<&'q Subject>,
-    /// What else the answer is about; the action names it too.
+    /// What else a person is shown, whose answer is about all of it. Without a question nothing is decided about these.
     pub also: &'q [Also],
     /// What its cell refused the command when it ran last, where a person may let it out; somebody reads the question then.
     pub refused: Option<&'q str>,
@@ -130,8 +130,8 @@ impl Question<'_> {
         if self.is_answered_before(scope) {
             return Ok(Consent::unasked(FOR_THE_SESSION));
         }
-        let refusal = self.refusal(scope);
-        if scope.session.is_refused(&refusal) {
+        let refusals = self.refusals(scope);
+        if refusals.iter().any(|refusal| scope.session.is_refused(refusal)) {
             let message = "your user has refused this twice, and is not asked again in this session";
             let failure = Failure::denied(message).hint("do without it, or tell your user what you need it for");
             return Err((failure, REFUSED_BEFORE.into()));
@@ -180,8 +180,7 @@ impl Question<'_> {
             // It covers what is confined, later.
             Answer::YesForSession if needs_a_person => Ok(Consent { by, seen, is_out: false }),
             Answer::YesForSession => {
-                let keys = [&self.key].into_iter().chain(self.also.iter().map(|also| &also.key));
-                keys.for_each(|key| scope.session.approve(key.clone()));
+                self.keys().for_each(|key| scope.session.approve(key.clone()));
                 Ok(Consent { by, seen, is_out: false })
             }
             Answer::Unconfined if self.refused.is_some() => {
@@ -192,7 +191,7 @@ impl Question<'_> {
             // Or an answer that nobody was offered.
             Answer::No | Answer::Unconfined => {
                 scope.note_refused();
-                scope.session.refuse(refusal);
+                refusals.into_iter().for_each(|refusal| scope.session.refuse(refusal));
                 Err((Failure::denied(kind.refused()), by))
             }
             Answer::Unseen { how } => {
@@ -235,10 +234,7 @@ impl Question<'_> {
 
     /// The rule that says yes.
     async fn answered_by_rule(&self, scope: &Scope) -> Option<By> {
-        match self.of_rules() {
-            Some(subject) => scope.allowed_by_rule(subject).await,
-            None => None,
-        }
+        scope.allowed_by_rule(self.of_rules()?).await
     }
 
     /// The rules that would answer it always, for a person to keep.
@@ -263,9 +259,17 @@ impl Question<'_> {
         if needs_more || is_open { None } else { Some(subject) }
     }
 
-    /// What a no of a person's is about: this very action.
-    fn refusal(&self, scope: &Scope) -> RefusalKey {
-        RefusalKey::new(&self.key, &scope.principal, self.action, self.details)
+    /// What a no of a person's is about: this very action, or each of several things.
+    fn refusals(&self, scope: &Scope) -> Vec<RefusalKey> {
+        if self.also.is_empty() {
+            return vec![RefusalKey::new(&self.key, &scope.principal, self.action, self.details)];
+        }
+        self.keys().map(|key| RefusalKey::of_covered(key, &scope.principal)).collect()
+    }
+
+    /// What an approval for the session would cover of each thing.
+    fn keys(&self) -> impl Iterator<Item = &ApprovalKey> {
+        [&self.key].into_iter().chain(self.also.iter().map(|also| &also.key))
     }
 
     fn is_answered_before(&self, scope: &Scope) -> bool {
@@ -282,13 +286,19 @@ impl Question<'_> {
         let mut landing = self.site.landing().await?;
         for _ in 0..TIMES {
             let mut request = self.request(scope, landing.clone(), rules.clone());
-            request.new = self.new_since(scope, &request);
+            let conditions = request.conditions();
+            let new = scope.session.changed(&self.key, conditions.clone());
+            request.new = (!new.is_empty()).then(|| new.join("\n"));
             let (answer, by) = scope.approvals.ask(scope, request, unseen).await;
             match answer {
-                Answer::Yes | Answer::YesForSession | Answer::Unconfined => {}
-                Answer::No | Answer::Unseen { .. } | Answer::Nobody { .. } => {
+                Answer::Yes | Answer::YesForSession | Answer::Unconfined => {
+                    scope.session.answered_under(&self.key, conditions);
+                }
+                Answer::No => {
+                    scope.session.answered_under(&self.key, conditions);
                     return Ok(Answered { answer, by, seen: None });
                 }
+                Answer::Unseen { .. } | Answer::Nobody { .. } => return Ok(Answered { answer, by, seen: None }),
             }
             let present = self.site.landing().await?;
             if present == landing {
@@ -300,13 +310,6 @@ impl Question<'_> {
             "the place where the action would land changed {TIMES} times while a person was asked"
         ))
         .hint("wait until nothing else runs in the pane, then call again"))
-    }
-
-    /// What the last question of this kind did not say of where and how it runs.
-    fn new_since(&self, scope: &Scope, request: &ApprovalRequest) -> Option<String> {
-        let conditions = request.conditions();
-        let changed = if conditions.is_empty() { conditions } else { scope.session.changed(&self.key, conditions) };
-        (!changed.is_empty()).then(|| changed.join("; "))
     }
 
     fn request(&self, scope: &Scope, landing: Landing, rules: Vec<RuleSection>) -> ApprovalRequest {

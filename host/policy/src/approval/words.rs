@@ -43,7 +43,8 @@ impl ApprovalRequest {
         let (action, details) = match self.kind {
             ActionKind::Command => ("run", "with"),
             ActionKind::Request => ("send", "with"),
-            ActionKind::Connection => ("to", "with"),
+            // The command only names these.
+            ActionKind::Connection => ("to", "also"),
             ActionKind::Signature => ("to", "text"),
             ActionKind::Password => ("to", "with"),
             ActionKind::Write | ActionKind::WriteLater => ("file", "diff"),
@@ -98,7 +99,8 @@ impl ApprovalRequest {
     pub fn summary(&self, strong: impl Fn(&str) -> String) -> String {
         let texts = || [Some(&self.action), self.details.as_ref()].into_iter().flatten();
         let counted = |count: usize, one: &str| format!("{count} {one}{}", if count == 1 { "" } else { "s" });
-        let lines = counted(texts().map(|text| text.lines().count()).sum(), "line");
+        let one = if self.kind == ActionKind::Connection { "server" } else { "line" };
+        let lines = counted(texts().map(|text| text.lines().count()).sum(), one);
         let bytes = counted(texts().map(String::len).sum(), "byte");
         let refused = if self.refused.is_some() { "; the last time its cell refused it something" } else { "" };
         format!("{} would {}: {lines}, {bytes}{refused}", self.who(&strong), self.does(&strong))
@@ -126,7 +128,7 @@ impl ApprovalRequest {
         match self.kind {
             ActionKind::Command => "all commands of this plugin",
             ActionKind::Request => "all requests of this plugin",
-            ActionKind::Connection if self.action.contains('\n') => {
+            ActionKind::Connection if self.action.contains('\n') || self.details.is_some() => {
                 "all connections of this plugin's commands to these hosts and ports"
             }
             ActionKind::Connection => "all connections of this plugin's commands to this host and port",

@@ -5,7 +5,7 @@
 use super::Confine;
 use super::translated::in_english;
 use backend::Facts;
-use backend::cell::{Met, Profile};
+use backend::cell::{Met, OwnPlace, Profile};
 use base::text::sanitize;
 use config::{CellNetwork, Needed, size};
 use std::fs::symlink_metadata;
@@ -59,7 +59,7 @@ impl Confine {
         let mut refusals = Vec::new();
         for line in printed.lines().map(in_english) {
             let line = &*line;
-            bounds.extend(full(profile, facts, line).filter(|notice| !bounds.contains(notice)));
+            bounds.extend(self.full(profile, facts, line).filter(|notice| !bounds.contains(notice)));
             let placed = self.placed(profile, facts, line);
             let notice = placed.or_else(|| if ended_well { None } else { self.notice(profile, facts, line) });
             refusals.extend(notice.filter(|notice| !bounds.contains(notice) && !refusals.contains(notice)));
@@ -77,6 +77,20 @@ impl Confine {
         let what = if met.ended == 1 { "one of their processes" } else { "some of their processes" };
         let reached = format!("the commands of this cell reached `memory` under [confine] ({})", size(bytes));
         Some(format!("{reached}, so the system ended {what}: {hint}"))
+    }
+
+    /// What a line says of a place that only the cell has, and that is full.
+    fn full(&self, profile: &Profile, facts: &Facts, line: &str) -> Option<String> {
+        if !line.contains(NO_SPACE) {
+            return None;
+        }
+        let OwnPlace { place, bytes, is_bounded } =
+            paths(line, NO_SPACE, facts).find_map(|path| profile.own_place(&path))?;
+        let (room, use_other) = (size(bytes), "use the workspace, by TMPDIR too");
+        let memory = profile.memory.filter(|_| is_bounded);
+        let hint = memory.map(|memory| self.remedies.raise("confine.memory", memory, use_other));
+        let hint = hint.unwrap_or_else(|| format!("no setting raises that; {use_other}"));
+        Some(format!("`{place}` of a cell holds {room}, in memory: {hint}"))
     }
 
     fn too_many(&self, profile: &Profile) -> String {
@@ -224,18 +238,6 @@ impl Confine {
     }
 }
 
-/// What a line says of a place that only the cell has, and that is full.
-fn full(profile: &Profile, facts: &Facts, line: &str) -> Option<String> {
-    if !line.contains(NO_SPACE) {
-        return None;
-    }
-    let (place, bytes) = paths(line, NO_SPACE, facts).find_map(|path| profile.own_place(&path))?;
-    let room = size(bytes);
-    Some(format!(
-        "`{place}` of a cell holds {room}, in memory, and no setting raises that: use the workspace, by TMPDIR too"
-    ))
-}
-
 /// What in a line with this sign looks like a path: what a shell redirects to first, then what is in quotes, then words with a `/`. Relative
 /// ones begin where commands do.
 fn paths<'l>(line: &'l str, sign: &str, facts: &'l Facts) -> impl Iterator<Item = PathBuf> + 'l {
@@ -316,7 +318,10 @@ mod tests {
         let local = Local::new(work.clone(), dirs.home.clone(), dirs.state.clone(), Default::default());
         let facts = local.facts().await.expect("facts");
         let profile = policy.confine.ladder(&facts).expect("a ladder").first().clone();
-        let told = |printed: &str| policy.confine.notices(&profile, &facts, Met::default(), printed, false).refusals;
+        let told = |printed: &str| {
+            let Notices { bounds, refusals } = policy.confine.notices(&profile, &facts, Met::default(), printed, false);
+            [bounds, refusals].concat()
+        };
         let (home, write) = (dirs.home.display(), "add a directory above it to `write` under [confine]");
         let never = |path: &str, why: &str| {
             format!("the command may not write `{path}`, and no setting allows it ({why}): use another path")
@@ -411,6 +416,11 @@ mod tests {
             ),
             ("Error: listen EACCES: permission denied 0.0.0.0:8080", String::new()),
             ("dd: error writing 'x': No space left on device", String::new()),
+            (
+                "cp: error writing '/dev/shm/a': No space left on device",
+                "`/dev/shm` of a cell holds 1 GiB, in memory: no setting raises that; use the workspace, by TMPDIR too"
+                    .into(),
+            ),
             ("all is well", String::new()),
         ] {
             assert_eq!(told(printed).join(""), expected, "{printed}");

@@ -1,6 +1,7 @@
-//! Messages of the system in the language of the person, which the environment of commands names, told as they are in English.
+//! Translates the system's messages, which programs print in the language of the person, into English.
 //!
-//! `strerror_l` is asked here, as no library has it: programs in a cell get their messages from the same tables.
+//! The translations are those of `strerror_l`, which programs in a cell use too. No library offers it. It also obeys `LANGUAGE`, which commands do
+//! not get: where that names another language than `LANG`, refusals are not recognised.
 
 use libc::{c_char, c_int, locale_t};
 use std::borrow::Cow;
@@ -35,15 +36,15 @@ pub(super) fn in_english(line: &str) -> Cow<'_, str> {
 }
 
 fn with<'l>(messages: &[(String, &str)], line: &'l str) -> Cow<'l, str> {
-    match messages.iter().find(|(message, _)| line.contains(message)) {
-        Some((message, english)) => line.replace(message, english).into(),
-        None => line.into(),
-    }
+    messages
+        .iter()
+        .filter(|(message, _)| line.contains(message))
+        .fold(line.into(), |line: Cow<'l, str>, (message, english)| line.replace(message, english).into())
 }
 
 #[expect(unsafe_code, reason = "no library has messages of another locale than that of the process, which is English")]
 fn read() -> Vec<(String, &'static str)> {
-    // SAFETY: the name ends with a nul, and no locale is given to be changed.
+    // SAFETY: the name ends with a nul. A null base makes a new locale.
     let locale =
         unsafe { libc::newlocale(libc::LC_MESSAGES_MASK | libc::LC_CTYPE_MASK, c"".as_ptr(), std::ptr::null_mut()) };
     if locale.is_null() {

@@ -1,8 +1,6 @@
-//! Which servers of a command a person is asked about in one question: those that its text names, and those to which it connects while the
-//! person is asked about another one.
+//! One question about several servers of a command: those that its text names, and those to which it connects while another question is open.
 
 use crate::approval::By;
-use crate::scope::Scope;
 use base::envelope::Failure;
 use base::target::Target;
 use parking_lot::Mutex;
@@ -12,14 +10,14 @@ use tokio::sync::MutexGuard;
 use tokio::time::{Instant, sleep_until};
 use url::Url;
 
-/// Servers in one question: more are not read.
+/// The most servers in one question.
 pub(super) const MOST: usize = 8;
 /// How long others are waited for before a person is asked: a program that needs several servers connects to them at once.
 const GATHERING: Duration = Duration::from_millis(100);
-/// From one question of a command to its next one, at least.
+/// The least time from the end of one question of a command to its next one. An answer that is typed for the first must not meet the second.
 const APART: Duration = Duration::from_secs(1);
 
-/// What one command connects to, as far as a person has to be asked.
+/// The servers of one command about which a person has to be asked.
 #[derive(Default)]
 pub(super) struct Together {
     named: Vec<Target>,
@@ -27,12 +25,35 @@ pub(super) struct Together {
     asked: tokio::sync::Mutex<Asked>,
 }
 
-/// What a person was asked for a call, and answered.
+/// The answers of a person for a call.
 #[derive(Default)]
-pub(super) struct Asked {
+struct Asked {
     call: String,
     answers: HashMap<String, Result<By, (Failure, By)>>,
+    /// When the last question ended.
     last: Option<Instant>,
+}
+
+/// A connection that waits to be asked about, as long as this lives.
+struct Waiting<'t> {
+    together: &'t Together,
+    target: Target,
+}
+
+/// The turn of one connection: no other one of the command is asked about meanwhile.
+pub(super) struct Turn<'t> {
+    waiting: Waiting<'t>,
+    asked: MutexGuard<'t, Asked>,
+    has_asked: bool,
+}
+
+/// The other servers that may be part of a question.
+#[derive(Default)]
+pub(super) struct Others {
+    /// Those to which the command connects.
+    pub waiting: Vec<Target>,
+    /// Those that only its text names.
+    pub named: Vec<Target>,
 }
 
 impl Together {
@@ -41,43 +62,60 @@ impl Together {
     }
 
     /// Waits until no other connection of the command is asked about.
-    pub(super) async fn turn(&self, target: &Target, scope: &Scope) -> MutexGuard<'_, Asked> {
+    pub(super) async fn turn(&self, target: &Target, call: &str) -> Turn<'_> {
         self.waiting.lock().push(target.clone());
+        let waiting = Waiting { together: self, target: target.clone() };
         let mut asked = self.asked.lock().await;
-        if asked.call != scope.id {
-            *asked = Asked { call: scope.id.clone(), ..Asked::default() };
+        if asked.call != call {
+            *asked = Asked { call: call.to_owned(), ..Asked::default() };
         }
-        asked
-    }
-
-    /// The other servers that may be part of the question, once it is time to ask.
-    pub(super) async fn others(&self, target: &Target, asked: &mut Asked) -> Vec<Target> {
-        let now = Instant::now();
-        let due = asked.last.map_or(now, |last| last + APART).max(now + GATHERING);
-        sleep_until(due).await;
-        asked.last = Some(Instant::now());
-        let waiting = std::mem::take(&mut *self.waiting.lock());
-        let mut others: Vec<Target> = Vec::new();
-        for other in waiting.into_iter().chain(self.named.iter().cloned()) {
-            let server = other.server();
-            let is_known = server == target.server()
-                || asked.answers.contains_key(&server)
-                || others.iter().any(|known| known.server() == server);
-            if !is_known {
-                others.push(other);
-            }
-        }
-        others
+        Turn { waiting, asked, has_asked: false }
     }
 }
 
-impl Asked {
-    pub(super) fn answer(&self, target: &Target) -> Option<Result<By, (Failure, By)>> {
-        self.answers.get(&target.server()).cloned()
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        let mut waiting = self.together.waiting.lock();
+        if let Some(at) = waiting.iter().position(|target| target.server() == self.target.server()) {
+            waiting.remove(at);
+        }
+    }
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        if self.has_asked {
+            self.asked.last = Some(Instant::now());
+        }
+    }
+}
+
+impl Turn<'_> {
+    /// Waits until it is time to ask, and returns what else may be asked about.
+    pub(super) async fn others(&mut self) -> Others {
+        let now = Instant::now();
+        let due = self.asked.last.map_or(now, |last| last + APART).max(now + GATHERING);
+        sleep_until(due).await;
+        self.has_asked = true;
+        let together = self.waiting.together;
+        let mut known = vec![self.waiting.target.server()];
+        let mut new = |target: &&Target| {
+            let server = target.server();
+            let is_new = !self.asked.answers.contains_key(&server) && !known.contains(&server);
+            known.push(server);
+            is_new
+        };
+        let waiting = together.waiting.lock().iter().filter(&mut new).cloned().collect();
+        let named = together.named.iter().filter(&mut new).cloned().collect();
+        Others { waiting, named }
+    }
+
+    pub(super) fn answer(&self) -> Option<Result<By, (Failure, By)>> {
+        self.asked.answers.get(&self.waiting.target.server()).cloned()
     }
 
     pub(super) fn note(&mut self, target: &Target, answer: &Result<By, (Failure, By)>) {
-        self.answers.insert(target.server(), answer.clone());
+        self.asked.answers.insert(target.server(), answer.clone());
     }
 }
 
@@ -115,6 +153,44 @@ fn servers(text: &str) -> Vec<Target> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn target(server: &str) -> Target {
+        Target::of_server(server, 443).expect("a server")
+    }
+
+    fn shown(targets: &[Target]) -> Vec<String> {
+        targets.iter().map(Target::server).collect()
+    }
+
+    #[tokio::test]
+    async fn what_waits_meanwhile_is_asked_about_together() {
+        let together = Together::of_text("curl https://a.example https://d.example");
+        let (a, b, c) = (target("a.example"), target("b.example"), target("c.example"));
+        let first = async {
+            let mut turn = together.turn(&a, "call").await;
+            let others = turn.others().await;
+            // What has gone by now is not asked about.
+            assert_eq!(shown(&others.waiting), ["b.example:443"]);
+            assert_eq!(shown(&others.named), ["d.example:443"]);
+            let yes = Ok("user".into());
+            [&a, &b].into_iter().for_each(|target| turn.note(target, &yes));
+            Instant::now()
+        };
+        let second = async { together.turn(&b, "call").await.answer() };
+        let gone = async {
+            let _ = tokio::time::timeout(Duration::from_millis(1), together.turn(&c, "call")).await;
+        };
+        let (ended, answered, ()) = tokio::join!(first, second, gone);
+        assert_eq!(answered, Some(Ok("user".into())));
+        assert!(together.waiting.lock().is_empty());
+        // The next question comes a second after the end of the last one.
+        let mut turn = together.turn(&c, "call").await;
+        let others = turn.others().await;
+        assert!(ended.elapsed() >= APART && others.waiting.is_empty());
+        assert_eq!(shown(&others.named), ["d.example:443"]);
+        drop(turn);
+        assert_eq!(together.turn(&a, "another call").await.answer(), None);
+    }
 
     #[test]
     fn servers_are_read_from_the_urls_of_a_text() {

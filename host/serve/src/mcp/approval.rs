@@ -192,9 +192,16 @@ impl Pending {
 
 /// The person's answer among those that came with a request, so long after the question; without one, no.
 pub(super) fn answer_among(responses: Option<&InputResponses>, after: Duration) -> Answer {
-    let result = responses.and_then(|responses| responses.get(QUESTION)).cloned();
-    let result = result.and_then(|result| serde_json::from_value::<ElicitResult>(result).ok());
-    result.map_or(Answer::No, |result| answer_of(&result, after))
+    result_among(responses).map_or(Answer::No, |result| answer_of(&result, after))
+}
+
+fn result_among(responses: Option<&InputResponses>) -> Option<ElicitResult> {
+    serde_json::from_value(responses?.get(QUESTION)?.clone()).ok()
+}
+
+/// Whether a client came back with a decision, and not only for the result.
+pub(super) fn has_decided(responses: Option<&InputResponses>) -> bool {
+    result_among(responses).is_some_and(|result| result.action != ElicitationAction::Cancel)
 }
 
 /// Only a plain yes is one. Clients that declare forms and show none decline at once, or accept without an answer: that is no person's no.
@@ -218,7 +225,7 @@ fn answer_of(result: &ElicitResult, after: Duration) -> Answer {
 /// The whole action, and what can be answered.
 fn form(request: &ApprovalRequest) -> ElicitRequestParams {
     let mut decisions = vec![ONCE, SESSION, DENY];
-    let mut covers = format!("`{SESSION}` covers all that this plugin does in this way until the session ends");
+    let mut covers = format!("`{SESSION}` covers {} until the session ends", request.all());
     if let Some(out) = request.out() {
         decisions.insert(2, UNCONFINED);
         covers += &format!("; `{UNCONFINED}` covers {out}");

@@ -1,6 +1,6 @@
 //! `tools/call`: a request to the host, with the client as the one who watches, approves and cancels.
 
-use super::approval::{Asked, CannotBeAsked, Deferred, Waiting, answer_among, can_be_asked};
+use super::approval::{Asked, CannotBeAsked, Deferred, Waiting, answer_among, can_be_asked, has_decided};
 use super::in_place::FirstTurn;
 use super::progress::{Progress, Sending};
 use super::sessions::{is_stateless, principal};
@@ -28,7 +28,7 @@ use toolcrib::envelope::{Envelope, Failure, Kind};
 use toolcrib::formats::{Format, ToolResult};
 use toolcrib::policy::approval::{Answer, Approver};
 
-/// What a client is told whose answer another one was before.
+/// Said to a client whose answer came after another one.
 const LATE: &str = "the answer of this client came too late and does not count";
 
 /// A call, which whoever serves its request drives. It winds down by itself when nobody waits for it any more.
@@ -219,7 +219,9 @@ impl Inner {
             ));
         };
         // This fails if another answer came before, or if the call has given up waiting.
-        running.is_late = answer.send(answer_among(params.input_responses.as_ref(), since.elapsed())).is_err();
+        let is_lost = answer.send(answer_among(params.input_responses.as_ref(), since.elapsed())).is_err();
+        // One that comes back for the result alone has not answered.
+        running.is_late = is_lost && has_decided(params.input_responses.as_ref());
         Ok(Some(running))
     }
 
