@@ -230,8 +230,7 @@ fn of_a_client_and_a_terminal_the_first_answers_and_the_other_is_told() {
         assert!(!has("other"), "an answer is for one question");
         assert_eq!(failure(&other.outcome(&second, decides("deny"))), DENIED);
         // What a person wants always was said all the same.
-        late.types("a");
-        late.types("y");
+        late.keeps("a", "touch other");
         let (code, screen) = late.ended();
         assert!(code != 0 && screen.contains(LATE) && screen.contains(KEPT), "{code}: {screen}");
         let (code, screen) = Person::asks_for(&home.program, &call_of_other).ended();
