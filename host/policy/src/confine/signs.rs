@@ -447,8 +447,7 @@ mod tests {
         assert_eq!(met(1, 0, "Killed").bounds, [memory]);
         assert_eq!(met(2, 0, "").bounds, [memory.replace("one of", "some of")]);
         let told = met(0, 0, "cp: error writing '/tmp/a/b': No space left on device").bounds;
-        let room =
-            "`/tmp` of a cell holds 16 MiB, in memory, and no setting raises that: use the workspace, by TMPDIR too";
+        let room = "`/tmp` of a cell holds 16 MiB, in memory: use the workspace, by TMPDIR too, or raise `memory` under [confine]";
         assert_eq!(told, [room]);
         // It is said once, and no reason to let the command out.
         let told = met(0, 3, "sh: 0: Cannot fork");
