@@ -187,6 +187,7 @@ impl Local {
     fn spawn(&self, spec: &ProcessSpec, input: BorrowedFd<'_>) -> io::Result<LocalProcess> {
         let mut environment = environment::build(&self.environment, &spec.environment, spec.call.as_deref());
         let found = environment::toolchains(&self.environment, &spec.toolchains, &spec.environment);
+        let bash = if spec.is_script { environment::own_bash(&found) } else { None };
         environment::set(&mut environment, found.into_iter());
         let given = spec.variables.iter().map(|(name, value)| (name.into(), value.into()));
         environment::set(&mut environment, given);
@@ -202,7 +203,6 @@ impl Local {
         if spec.cell.is_none() && spec.call.is_none() {
             keep_to_own_programs(&mut environment);
         }
-        let bash = spec.is_script.then(|| environment::own_bash(&self.environment, spec.cell.as_deref())).flatten();
         let with_bash = bash.map(|bash| [&[bash], &spec.argv[1..]].concat());
         let argv = with_bash.as_ref().unwrap_or(&spec.argv);
         let started = started(argv, spec.sealed.as_deref(), &environment, directory, input, walls.as_ref())?;

@@ -17,7 +17,7 @@ pub enum Toolchains {
     Usable(Option<Arc<Profile>>),
 }
 
-/// What a variable holds.
+/// The kind of value that a variable has.
 #[derive(Clone, Copy)]
 enum Holds {
     Word,
@@ -77,10 +77,10 @@ pub(crate) fn toolchains(inherited: &Environment, which: &Toolchains, extra: &[S
     named.filter_map(value).collect()
 }
 
-/// The person's own shell, if that is bash and a command can run it. Scripts then mean the same in a pane and beside one.
-pub(crate) fn own_bash(inherited: &Environment, cell: Option<&Profile>) -> Option<OsString> {
-    let shell = inherited.get("SHELL").filter(|shell| Path::new(shell).file_name() == Some("bash".as_ref()))?;
-    is_usable(shell, Holds::Shell, cell).then(|| shell.to_owned())
+/// Returns the person's own shell, if it is among the variables that a process gets and is bash. Scripts then mean the same in a pane and beside one.
+pub(crate) fn own_bash(given: &[(OsString, OsString)]) -> Option<OsString> {
+    let (_, shell) = given.iter().find(|(name, _)| name == "SHELL")?;
+    (Path::new(shell).file_name() == Some("bash".as_ref())).then(|| shell.clone())
 }
 
 fn is_usable(value: &OsStr, holds: Holds, cell: Option<&Profile>) -> bool {
@@ -110,7 +110,7 @@ mod tests {
     use super::*;
     use std::os::unix::fs::symlink;
 
-    /// What passes of these, in a cell that hides a directory and writes in another.
+    /// Returns the variables that a command gets in a cell that hides one directory and writes in another.
     fn passed(given: &[(&str, &Path)], hidden: &Path, written: &Path) -> Vec<String> {
         let inherited = given.iter().map(|(name, value)| (OsString::from(name), value.as_os_str().to_owned()));
         let profile = Profile { hide: vec![canonical(hidden)], write: vec![canonical(written)], ..Profile::closed() };
