@@ -2,6 +2,7 @@
 
 use crate::rig::Home;
 use serde_json::{Value, json};
+use std::net::SocketAddr;
 use std::time::Duration;
 use toolcrib_tests::http::{Request, Server};
 use toolcrib_tests::mcp::{Client, ERAS, Era, META, decides, envelope, failure, forms};
@@ -123,6 +124,18 @@ fn a_command_that_was_answered_for_always_is_not_asked_about_again() {
     }
 }
 
+/// A home whose commands reach a port of this machine by names that nobody named.
+fn asking_about_hosts(port: u16, dns: SocketAddr) -> Home {
+    let settings = [
+        "confine.ask=leaving".to_owned(),
+        // The names lead to an address that is not public.
+        "confine.hosts=[\"127.0.0.1\"]".into(),
+        format!("confine.ports=[{port}]"),
+        format!("network.dns_servers=[\"{dns}\"]"),
+    ];
+    settings.iter().fold(Home::new(), |home, setting| home.set(setting))
+}
+
 #[test]
 fn a_host_that_was_answered_for_always_is_not_asked_about_again() {
     if !Terminal::is_there() {
@@ -134,14 +147,7 @@ fn a_host_that_was_answered_for_always_is_not_asked_about_again() {
     let server = format!("{FRESH}:{port}");
     for era in ERAS {
         for (word, section) in [("always", "allow"), ("never", "deny")] {
-            let settings = [
-                "confine.ask=leaving".to_owned(),
-                // The name leads to an address that is not public.
-                "confine.hosts=[\"127.0.0.1\"]".into(),
-                format!("confine.ports=[{port}]"),
-                format!("network.dns_servers=[\"{dns}\"]"),
-            ];
-            let home = settings.iter().fold(Home::new(), |home, setting| home.set(setting));
+            let home = asking_about_hosts(port, dns);
             let mut client = home.serve(era);
             let rule = format!("[[{section}]]\nhost = \"{server}\"");
             for (number, result) in kept(&mut client, &home, &called, &server, word, &rule).iter().enumerate() {
@@ -163,13 +169,7 @@ fn a_host_that_was_answered_for_always_is_not_asked_about_again() {
 fn a_yes_to_another_call_covers_no_host_that_nobody_saw() {
     let port = serve(|_| "the page".to_owned()).port();
     let dns = names(&[(FRESH, [127, 0, 0, 1]), (UNSEEN, [127, 0, 0, 1])]);
-    let settings = [
-        "confine.ask=leaving".to_owned(),
-        "confine.hosts=[\"127.0.0.1\"]".into(),
-        format!("confine.ports=[{port}]"),
-        format!("network.dns_servers=[\"{dns}\"]"),
-    ];
-    let home = settings.iter().fold(Home::new(), |home, setting| home.set(setting));
+    let home = asking_about_hosts(port, dns);
     let mut client = home.serve(Era::Legacy);
     let waiting = |text: &str| with(command(text), "wait", "60s");
     let one = waiting(&format!("curl -sS http://{FRESH}:{port}/"));
