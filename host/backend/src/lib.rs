@@ -284,7 +284,7 @@ impl Before {
 pub struct ProcessSpec {
     /// Program and arguments.
     pub argv: Vec<OsString>,
-    /// It is a script for a shell: where the person's own shell is bash, that reads it.
+    /// It is a script. If the person's own shell is bash, bash reads it in place of `sh`.
     pub is_script: bool,
     /// What is executed in place of the file that the first of these names.
     pub sealed: Option<Arc<Sealed>>,

@@ -139,7 +139,7 @@ pub(super) fn program(families: &[libc::c_int], debug: bool, nests: bool) -> Vec
     program
 }
 
-/// Lets netlink sockets be made that list interfaces, and says of other protocols of netlink that the kernel does not have them. It expects the
+/// Allows netlink sockets that list interfaces. Other protocols of netlink fail as if the kernel did not have them. It expects the
 /// number of the call to be loaded, and leaves it so for other families.
 ///
 /// `NETLINK_SOCK_DIAG` is among the others. A filter sees the socket and not what is asked by it, and a question there makes the kernel load
@@ -206,7 +206,7 @@ mod tests {
     use super::*;
     use libc::{BPF_RET, SOCK_CLOEXEC, SOCK_DGRAM, SOCK_NONBLOCK, SOCK_RAW, SOCK_SEQPACKET, SOCK_STREAM};
 
-    /// What the kernel would answer a call with: the number of an error, or 0.
+    /// Runs the filter on a call. Returns the number of the error that the caller would get, or 0.
     pub(super) fn answer(program: &[sock_filter], call: libc::c_long, arguments: [u64; 6]) -> u32 {
         let word = |offset: u32| match offset as usize {
             at if at == offset_of!(libc::seccomp_data, arch) => ARCHITECTURE,
@@ -265,7 +265,7 @@ mod tests {
         assert_eq!(answer(&program, libc::SYS_read, [0; 6]), 0);
     }
 
-    /// Where there is no network there is nothing to list, and a process that nests could change what it lists.
+    /// Without a network there is nothing to list. A process that nests could also make changes.
     #[test]
     fn without_a_network_and_within_namespaces_there_is_no_netlink() {
         for program in [program(&[], false, false), program(families(true), false, true)] {

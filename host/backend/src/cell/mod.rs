@@ -78,7 +78,7 @@ pub struct OwnPlace {
     pub place: &'static str,
     /// How much it holds.
     pub bytes: u64,
-    /// It would hold more if the memory of the cell were not bounded.
+    /// The bound on the cell's memory makes it smaller than it would be.
     pub is_bounded: bool,
 }
 
@@ -293,7 +293,7 @@ impl Profile {
 
     /// Whether commands see what is at a path outside.
     pub fn shows(&self, path: &Path) -> bool {
-        // What is shown in a hidden place lies below it.
+        // A place can be shown inside a hidden one.
         let is_hidden = |hidden: &&PathBuf| path.starts_with(hidden);
         let is_shown = |hidden: &PathBuf| {
             self.show.iter().any(|shown| shown != hidden && shown.starts_with(hidden) && path.starts_with(shown))

@@ -1,4 +1,4 @@
-//! What other hosts call tools that Toolcrib has under another name: a model that knows those hosts calls them so.
+//! The names that other hosts give to tools like ours. A model that knows those hosts calls our tools by them.
 //!
 //! From the public documentation of Claude Code, Codex, Cursor, Gemini CLI, VS Code, Cline, and of the MCP servers for files.
 
@@ -66,7 +66,7 @@ mod tests {
             ("MultiEdit", Some("file_edit")),
             ("read-file", Some("read_file")),
             ("tmie", Some("time")),
-            // It is not among those that there are.
+            // There is no `file_search` in the list above.
             ("Grep", None),
             ("nothing of that kind", None),
         ] {

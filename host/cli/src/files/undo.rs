@@ -67,7 +67,7 @@ pub(super) fn run(arguments: &Undo, dirs: &Dirs) -> Result<ExitCode, Failure> {
     }
 }
 
-/// What undoing these changes in turn would change.
+/// Returns a diff for each change, as if they were undone one after the other.
 fn differences(undo: &::undo::Undo, entries: &[Entry]) -> String {
     // What an earlier one of them would leave.
     let mut left: HashMap<&Path, Vec<u8>> = HashMap::new();
