@@ -25,6 +25,7 @@ mod out;
 mod panes;
 mod partial;
 mod places;
+mod ports;
 mod programs;
 mod questions;
 mod rig;

@@ -52,6 +52,7 @@ use search::{Find, Found, Search, Watch};
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::io;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -216,6 +217,16 @@ pub trait Backend: Send + Sync {
     ///
     /// Why there is none.
     fn listeners(&self, _: &Profile) -> Result<Option<Listeners>, String> {
+        Ok(None)
+    }
+
+    /// Unconnected sockets in the network of the cell that commands of this profile join, for one connection to its loopback: IPv4 first, then IPv6
+    /// if the system has it. None if no command has made that cell, or it has no network of its own.
+    ///
+    /// # Errors
+    ///
+    /// Why there are none.
+    fn cell_sockets(&self, _: &Profile) -> Result<Option<Vec<OwnedFd>>, String> {
         Ok(None)
     }
 

@@ -317,6 +317,14 @@ impl Backend for Local {
         listeners.map_err(|error| error.to_string())
     }
 
+    fn cell_sockets(&self, profile: &Profile) -> Result<Option<Vec<OwnedFd>>, String> {
+        if !profile.has_own_network() {
+            return Ok(None);
+        }
+        let living = self.living.lock().get(profile.digest()).cloned();
+        living.map(|living| living.sockets()).transpose().map_err(|error| error.to_string())
+    }
+
     async fn start(&self, spec: ProcessSpec) -> Result<Box<dyn Process>, Failure> {
         if let Some(missing) = spec.directory.as_ref().filter(|directory| !directory.is_dir()) {
             return Err(Failure::failed(format!("`{}` is not a directory", missing.display())));

@@ -71,6 +71,13 @@ impl Target {
         Self::parse(location, Some(&self.url))
     }
 
+    /// The same with this name as its host.
+    pub fn at_host(&self, name: &str) -> Result<Self, Failure> {
+        let mut url = self.url.clone();
+        url.set_host(Some(name)).map_err(|error| not_a_url(self.url.as_str(), &error.to_string()))?;
+        Self::new(url)
+    }
+
     fn new(mut url: Url) -> Result<Self, Failure> {
         // First of all: the host of other schemes is opaque text, in which an address does not look like one.
         if !["https", "http"].contains(&url.scheme()) {

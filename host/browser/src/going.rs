@@ -174,7 +174,7 @@ impl Turn<'_> {
         // What was let through once may be closed by now.
         if entry.url != BLANK {
             let target = Target::parse(&entry.url, None)?;
-            self.grant.admit_page(&target)?;
+            self.grant.admit_page(target, &*self.scope.backend).await?;
         }
         browser.order(&tab.session, "Page.navigateToHistoryEntry", json!({ "entryId": entry.id })).await.map_err(failed)
     }

@@ -15,6 +15,7 @@ mod cells;
 mod client;
 mod connect;
 mod own;
+mod own_cell;
 mod redirects;
 mod resolver;
 mod streams;
@@ -38,6 +39,7 @@ use leaks::Stream;
 use policy::guard::{Exit, Guard};
 use policy::hosts::Route;
 use policy::http::{ApprovedRoute, HttpGrant, OwnHeader, Request};
+use policy::own_cell::CellPort;
 use policy::scope::Scope;
 use reqwest::{Method, Response as Answer, StatusCode};
 use resolver::Names;
@@ -110,21 +112,33 @@ impl Egress {
         deadline: &mut Deadline,
         scope: &Scope,
     ) -> Result<(Answer, ApprovedRoute), Failure> {
+        let port = grant.cell_port(target, &*scope.backend).await;
+        let port = port.inspect_err(|refusal| grant.record(&request.method, target, Err(refusal), scope))?;
+        if let Some(port) = &port
+            && let Some(answered) = self.hop_into_cell(request, port, from, grant, deadline, scope).await?
+        {
+            return Ok(answered);
+        }
+        let outside = self.hop_outside(request, target, from, grant, deadline, scope).await;
+        outside.map_err(|refusal| match &port {
+            Some(port) => own_cell::unheard_here(port, refusal),
+            None => refusal,
+        })
+    }
+
+    /// The same for a target that is no port of the session's own cell.
+    async fn hop_outside(
+        &self,
+        request: &Request,
+        target: &Target,
+        from: Option<&ApprovedRoute>,
+        grant: &HttpGrant,
+        deadline: &mut Deadline,
+        scope: &Scope,
+    ) -> Result<(Answer, ApprovedRoute), Failure> {
         let admitted = grant.admit(&request.method, target.clone(), scope)?;
         // Before its name is asked for: a question for a name leaves the machine, too.
-        scope
-            .guard
-            .check(Exit::Request, parts(request, target).iter().map(AsRef::as_ref))
-            .inspect_err(|refusal| grant.record(&request.method, target, Err(refusal), scope))?;
-        let lent = secrets(request, target, scope);
-        let admitted_secrets = lent.iter().try_for_each(|(secret, _)| grant.admit_secret(secret, target));
-        let admitted_secrets =
-            admitted_secrets.and_then(|()| match !lent.is_empty() && request.headers.contains_key(header::RANGE) {
-                // The server may send back what it was sent, and a piece of a secret is not told from other text.
-                true => Err(Failure::denied("a request with a secret cannot ask for a range of the answer")),
-                false => Ok(()),
-            });
-        admitted_secrets.inspect_err(|refusal| grant.record(&request.method, target, Err(refusal), scope))?;
+        let lent = check_sent(request, target, grant, scope)?;
         let judge = |target: &Target, address, special, is_own| grant.admit_address(target, address, special, is_own);
         let route = deadline.bound(false, target, connect::connect(&self.names, admitted, judge)).await;
         let route = route.inspect_err(|refusal| grant.record(&request.method, target, Err(refusal), scope))?;
@@ -135,6 +149,40 @@ impl Egress {
         let told = Told::new(request, target, own, &lent, scope).await?;
         let answer = deadline.bound(!request.method.is_safe(), target, self.send(&route, told, grant)).await?;
         Ok((answer, route))
+    }
+
+    /// Takes a request into the session's own cell; none if nothing listens there and the URL may mean something else.
+    async fn hop_into_cell(
+        &self,
+        request: &Request,
+        port: &CellPort,
+        from: Option<&ApprovedRoute>,
+        grant: &HttpGrant,
+        deadline: &mut Deadline,
+        scope: &Scope,
+    ) -> Result<Option<(Answer, ApprovedRoute)>, Failure> {
+        let target = &port.target;
+        let refused = |refusal: &Failure| grant.record(&request.method, target, Err(refusal), scope);
+        if from.is_some_and(|from| !from.route().is_into_cell()) {
+            // Nobody asked for what a server elsewhere redirects there.
+            return if port.is_named { Err(own_cell::led(port)).inspect_err(refused) } else { Ok(None) };
+        }
+        let stream = deadline.bound(false, target, own_cell::connect(port, &scope.backend)).await?;
+        let stream = match stream {
+            Some(stream) => stream,
+            None if port.is_named => return Err(own_cell::unheard(port)).inspect_err(refused),
+            None => return Ok(None),
+        };
+        let route = grant.admit_to_cell(&request.method, port, scope)?;
+        let lent = check_sent(request, target, grant, scope)?;
+        let route = grant.approve(route, request, from, scope).await?;
+        scope.check_open()?;
+        let own = own_headers(grant, target, scope).await?;
+        let told = Told::new(request, target, own, &lent, scope).await?;
+        let may_have_acted = !told.method.is_safe();
+        // A development server builds what it is asked for first.
+        let answer = self.exchange_in_cell(stream, target, told, grant.timeout());
+        Ok(Some((deadline.bound(may_have_acted, target, answer).await?, route)))
     }
 
     async fn send(&self, route: &ApprovedRoute, told: Told, grant: &HttpGrant) -> Result<Answer, Failure> {
@@ -168,6 +216,26 @@ impl Egress {
         check_headers(answer.headers())?;
         Ok(answer)
     }
+}
+
+/// Looks at what a request would tell a server, and returns the secrets that it is lent.
+fn check_sent(
+    request: &Request,
+    target: &Target,
+    grant: &HttpGrant,
+    scope: &Scope,
+) -> Result<Vec<(String, String)>, Failure> {
+    let lent = secrets(request, target, scope);
+    let is_lent = || lent.iter().try_for_each(|(secret, _)| grant.admit_secret(secret, target));
+    let is_whole = || match !lent.is_empty() && request.headers.contains_key(header::RANGE) {
+        // The server may send back what it was sent, and a piece of a secret is not told from other text.
+        true => Err(Failure::denied("a request with a secret cannot ask for a range of the answer")),
+        false => Ok(()),
+    };
+    let checked = scope.guard.check(Exit::Request, parts(request, target).iter().map(AsRef::as_ref));
+    let checked = checked.and_then(|()| is_lent()).and_then(|()| is_whole());
+    checked.inspect_err(|refusal| grant.record(&request.method, target, Err(refusal), scope))?;
+    Ok(lent)
 }
 
 /// What a request has in its URL and headers, in bytes, where secrets are put into it.

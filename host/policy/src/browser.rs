@@ -2,10 +2,12 @@
 //!
 //! What a page connects to is judged as requests are (`http.rs`), at each connection; `browser/` does what is granted here.
 
-use super::connections::Judge;
+use super::confine::Confine;
+use super::connections::{Judge, denied};
 use super::hosts::{AdmittedTarget, HostRules, check_encrypted, check_secret};
 use super::http::HttpGrant;
 use super::keys::Lender;
+use super::own_cell::{CellPort, LOCALHOST};
 use crate::exec::EVERY;
 use crate::explain::words::{distinct, listed};
 use crate::explain::{Clause, Explained};
@@ -13,6 +15,7 @@ use crate::grants::Grant;
 use crate::scope::Scope;
 use crate::{Bound, Policy};
 use audit::Action;
+use backend::Backend;
 use base::addresses::Special;
 use base::capability::Capability;
 use base::envelope::Failure;
@@ -23,6 +26,7 @@ use contract::manifest::Manifest;
 use futures_util::future::BoxFuture;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
+use std::sync::Arc;
 
 /// What one plugin may do with a browser.
 #[derive(Clone)]
@@ -47,7 +51,7 @@ impl Grant for BrowserGrant {
                 "--browse HOST",
             )
         })?;
-        Ok(Self::new(plugin, rights, &bound.config))
+        Ok(Self::new(plugin, rights, &bound.config, Some(policy.confine.clone())))
     }
 
     fn clauses(&self, explained: &Explained<'_>) -> Vec<Clause> {
@@ -74,12 +78,17 @@ impl Grant for BrowserGrant {
 }
 
 impl BrowserGrant {
-    pub(super) fn new(plugin: &Manifest, rights: BrowserRights, config: &Config) -> Self {
+    pub(super) fn new(
+        plugin: &Manifest,
+        rights: BrowserRights,
+        config: &Config,
+        confine: Option<Arc<Confine>>,
+    ) -> Self {
         let secrets = config.secret.iter().map(|(name, section)| (name.clone(), section.hosts.clone())).collect();
         Self {
             plugin: plugin.name().into(),
             sha256: plugin.sha256().into(),
-            http: HttpGrant::of_pages(plugin, rights.hosts.clone(), config),
+            http: HttpGrant::of_pages(plugin, rights.hosts.clone(), config, confine),
             rights,
             secrets,
             remedies: config.remedies(),
@@ -127,10 +136,21 @@ impl BrowserGrant {
         self.rights.uploads
     }
 
-    /// Decides on the page that a tab is to go to.
-    pub fn admit_page(&self, target: &Target) -> Result<(), Failure> {
-        self.http.check_encrypted(target)?;
-        self.http.admit_connection(target.clone()).map(drop)
+    /// Decides on the page that a tab is to go to, and returns it. A page of the session's own cell goes by `localhost`: browsers trust that name,
+    /// and say of each request to it which site asks.
+    pub fn admit_page<'a>(
+        &'a self,
+        target: Target,
+        backend: &'a dyn Backend,
+    ) -> BoxFuture<'a, Result<Target, Failure>> {
+        Box::pin(async move {
+            self.http.check_encrypted(&target)?;
+            match self.http.cell_port(&target, backend).await? {
+                // Whether something listens there is known when it is connected to.
+                Some(_) => target.at_host(LOCALHOST),
+                None => self.http.admit_connection(target.clone()).map(|_| target),
+            }
+        })
     }
 
     /// Decides on a profile that stays.
@@ -219,6 +239,38 @@ impl Judge for BrowserGrant {
             let decided = self.http.admit_connection(target);
             if let Some(scope) = call {
                 Self::record(format!("connect to {server}"), decided.as_ref().map(drop), scope);
+            }
+            decided
+        })
+    }
+
+    fn cell_port<'a>(
+        &'a self,
+        target: &'a Target,
+        backend: &'a dyn Backend,
+    ) -> BoxFuture<'a, Result<Option<CellPort>, Failure>> {
+        Box::pin(async move {
+            match self.http.cell_port(target, backend).await? {
+                // Which site asks is not said of requests to this name.
+                Some(port) if port.is_named => {
+                    let number = port.target.port();
+                    let message = format!("pages reach `cell:{number}` by another name");
+                    Err(Failure::denied(message).hint(format!("use `http://{LOCALHOST}:{number}`")))
+                }
+                port => Ok(port),
+            }
+        })
+    }
+
+    fn admit_to_cell<'a>(
+        &'a self,
+        port: &'a CellPort,
+        call: Option<&'a Scope>,
+    ) -> BoxFuture<'a, Result<(), Failure>> {
+        Box::pin(async move {
+            let decided = denied(&port.target, call).await.map_or(Ok(()), |(refusal, _)| Err(refusal));
+            if let Some(scope) = call {
+                Self::record(format!("connect to {}", port.target.server()), decided.as_ref().copied(), scope);
             }
             decided
         })

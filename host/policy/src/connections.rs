@@ -5,11 +5,13 @@
 use super::approval::{ActionKind, Also, By, Consent, Landing, Question};
 use super::hosts::{AdmittedTarget, HostRules, Opens, covers};
 use super::keys::Lender;
+use super::own_cell::CellPort;
 use super::shell::ShellGrant;
 use crate::rules::Subject;
 use crate::scope::Scope;
 use crate::session::{ApprovalKey, RefusalKey};
 use audit::Action;
+use backend::Backend;
 use base::addresses::{Special, special};
 use base::capability::Capability;
 use base::envelope::Failure;
@@ -59,6 +61,24 @@ pub trait Judge: Send + Sync {
 
     /// Decides on a host and a port before anybody is asked for an address. `call` is the one whose command or page connects, if one runs.
     fn admit<'a>(&'a self, target: Target, call: Option<&'a Scope>) -> BoxFuture<'a, Result<AdmittedTarget, Failure>>;
+
+    /// The port of the session's own cell that a target means; none if it means a host, as for all that is in that cell itself.
+    fn cell_port<'a>(
+        &'a self,
+        _target: &'a Target,
+        _backend: &'a dyn Backend,
+    ) -> BoxFuture<'a, Result<Option<CellPort>, Failure>> {
+        Box::pin(async { Ok(None) })
+    }
+
+    /// Decides on a connection into the session's own cell, which the rules of the user may deny.
+    fn admit_to_cell<'a>(
+        &'a self,
+        port: &'a CellPort,
+        call: Option<&'a Scope>,
+    ) -> BoxFuture<'a, Result<(), Failure>> {
+        Box::pin(async move { denied(&port.target, call).await.map_or(Ok(()), |(refusal, _)| Err(refusal)) })
+    }
 
     /// The rules for hosts that bind it.
     fn rules(&self) -> &HostRules;
@@ -299,7 +319,7 @@ impl Judge for Connections {
 }
 
 /// The refusal of a server that a rule of the user's denies.
-async fn denied(target: &Target, call: Option<&Scope>) -> Option<(Failure, By)> {
+pub(super) async fn denied(target: &Target, call: Option<&Scope>) -> Option<(Failure, By)> {
     call?.denied_by_rule(&Subject::Host(target.clone())).await
 }
 

@@ -1,6 +1,7 @@
 //! Which hosts may be reached at all: what `[tools]` says of domains and addresses, for the requests of plugins (`http.rs`) and for the
 //! connections of confined commands (`connections.rs`).
 
+use super::own_cell::CellPort;
 use base::addresses::{Special, special};
 use base::envelope::Failure;
 use base::target::{Host, Target};
@@ -33,6 +34,8 @@ impl AdmittedTarget {
 pub struct Route {
     target: Target,
     addresses: Vec<SocketAddr>,
+    /// It leads to the loopback of the session's own cell, and to no address of this machine.
+    is_into_cell: bool,
 }
 
 impl Route {
@@ -51,21 +54,34 @@ impl Route {
             judge(&target, *address, special(*address), own.contains(&address.to_canonical()))?;
         }
         let addresses = found.iter().map(|address| SocketAddr::new(*address, target.port())).collect();
-        Ok(Self { target, addresses })
+        Ok(Self { target, addresses, is_into_cell: false })
+    }
+
+    /// The way to a port of the session's own cell.
+    pub(super) fn into_cell(port: &CellPort) -> Self {
+        Self { target: port.target.clone(), addresses: Vec::new(), is_into_cell: true }
+    }
+
+    /// Whether it leads into the session's own cell.
+    pub fn is_into_cell(&self) -> bool {
+        self.is_into_cell
     }
 
     pub fn target(&self) -> &Target {
         &self.target
     }
 
-    /// At least one, all with the target's port.
+    /// At least one, all with the target's port; none of a way into the session's cell.
     pub fn addresses(&self) -> &[SocketAddr] {
         &self.addresses
     }
 
     /// Another route goes to the same server, by addresses that this one has as well.
     pub fn covers(&self, other: &Self) -> bool {
-        let server = |route: &Self| (route.target.host().clone(), route.target.port(), route.target.is_encrypted());
+        let server = |route: &Self| {
+            let Self { target, is_into_cell, .. } = route;
+            (target.host().clone(), target.port(), target.is_encrypted(), *is_into_cell)
+        };
         server(self) == server(other) && other.addresses.iter().all(|address| self.addresses.contains(address))
     }
 }
@@ -127,7 +143,19 @@ impl HostRules {
         self.check_public(host)
     }
 
-    fn check_blocked(&self, host: &Host) -> Result<(), Failure> {
+    /// The hosts that the user names, and so opens.
+    pub(super) fn opened(&self) -> &[HostPattern] {
+        &self.opened
+    }
+
+    /// Decides on the session's own cell by its name. No address of it is judged, so ranges in the lists do not count.
+    pub(super) fn check_cell(&self, cell: &Host) -> Result<(), Failure> {
+        self.check_blocked(cell)?;
+        let named = |list: &HostList| matches!(cell, Host::Name(name) if list.covers_name(name));
+        if self.allowed.iter().all(named) { Ok(()) } else { Err(self.not_allowed(cell)) }
+    }
+
+    pub(super) fn check_blocked(&self, host: &Host) -> Result<(), Failure> {
         match self.blocked.iter().find(|entry| covers(entry, host)) {
             Some(entry) => Err(blocked(host, entry)),
             None => Ok(()),
@@ -212,7 +240,7 @@ impl HostRules {
     }
 
     /// The user named this very address or its range.
-    fn is_open(&self, address: IpAddr) -> bool {
+    pub(super) fn is_open(&self, address: IpAddr) -> bool {
         let by_range = !self.private.is_empty() && self.private.iter().all(|ranges| covered(ranges, address));
         by_range || covered(&self.opened, address) && self.may_open(address)
     }

@@ -6,11 +6,13 @@ mod download;
 mod paths;
 
 use super::approval::{ActionKind, By, Landing, Question};
+use super::confine::Confine;
 use super::hosts::Route;
 use super::hosts::{
     AdmittedTarget, Found, HostRules, Opens, check_encrypted, check_secret, covers, encrypt, is_local_name, lies_in,
     may_cover,
 };
+use super::own_cell::{CellPort, Covered};
 use super::search::{self, server_hint};
 use crate::explain::words::{below, listed, reached};
 use crate::explain::{BUILT_IN, Clause, Explained};
@@ -22,6 +24,7 @@ use crate::{Bound, Policy};
 use ::http::header::HeaderName;
 use ::http::{HeaderMap, Method};
 use audit::Action;
+use backend::Backend;
 use base::addresses::{Special, special};
 use base::builtin::{SearchBase, SearchServer};
 use base::capability::Capability;
@@ -34,6 +37,7 @@ use futures_util::future::BoxFuture;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::time::Duration;
 use url::Url;
 
@@ -75,6 +79,8 @@ pub struct HttpGrant {
     timeout: Duration,
     most_bytes: usize,
     asker: Asker,
+    /// How commands are confined; none if the requests are not those of a session, so that they mean no cell.
+    confine: Option<Arc<Confine>>,
 }
 
 /// Who asks: it decides what a refusal tells people to do.
@@ -147,6 +153,7 @@ impl Grant for HttpGrant {
         server.map_or(Ok(()), |server| search::confine(server, name, &mut rights, &bound.config))?;
         let lent = bound.rights.config.values().flat_map(Template::secrets);
         let grant = Self::new(plugin, rights, lent, &bound.config);
+        let grant = Self { confine: Some(policy.confine.clone()), ..grant };
         server.map_or(Ok(()), |server| search::check_key(server, name, &grant))?;
         Ok(grant)
     }
@@ -235,14 +242,20 @@ impl HttpGrant {
             timeout: Duration::from_secs(config.network.fetch_timeout_secs),
             most_bytes: BODY_BYTES,
             asker: plugin.search.map_or(Asker::Settings, Asker::Search),
+            confine: None,
         }
     }
 
     /// What pages of a browser may connect to.
-    pub(super) fn of_pages(plugin: &Manifest, hosts: Vec<HostList>, config: &Config) -> Self {
+    pub(super) fn of_pages(
+        plugin: &Manifest,
+        hosts: Vec<HostList>,
+        config: &Config,
+        confine: Option<Arc<Confine>>,
+    ) -> Self {
         let (methods, paths, base, headers) = (Vec::new(), Vec::new(), None, BTreeMap::new());
         let rights = HttpRights { hosts, methods, paths, base, headers };
-        Self { asker: Asker::Page, base: None, ..Self::new(plugin, rights, std::iter::empty(), config) }
+        Self { asker: Asker::Page, base: None, confine, ..Self::new(plugin, rights, std::iter::empty(), config) }
     }
 
     /// What the host itself may ask of the endpoint of `[embeddings]`: that page, which the setting opens, and no other.
@@ -285,6 +298,7 @@ impl HttpGrant {
             timeout: Duration::from_secs(config.network.fetch_timeout_secs),
             most_bytes: BODY_BYTES,
             asker: Asker::Settings,
+            confine: None,
         })
     }
 
@@ -492,6 +506,30 @@ impl HttpGrant {
         }
     }
 
+    /// The port of the session's own cell that a target means; none if it means a host.
+    ///
+    /// # Errors
+    ///
+    /// `denied` if the target names the cell and it may not be reached.
+    pub fn cell_port<'a>(
+        &'a self,
+        target: &'a Target,
+        backend: &'a dyn Backend,
+    ) -> BoxFuture<'a, Result<Option<CellPort>, Failure>> {
+        Box::pin(async move {
+            let Some(confine) = &self.confine else { return Ok(None) };
+            let covered = Covered { confine, rules: &self.rules, hosts: &self.rights.hosts };
+            covered.port(target, backend, |cell| self.not_its_own(cell)).await
+        })
+    }
+
+    /// Decides on a request to a port of the session's own cell. A refusal is recorded.
+    pub fn admit_to_cell(&self, method: &Method, port: &CellPort, scope: &Scope) -> Result<Route, Failure> {
+        let checked = self.check_request(method, &port.target);
+        checked.inspect_err(|refusal| self.record(method, &port.target, Err(refusal), scope))?;
+        Ok(Route::into_cell(port))
+    }
+
     fn not_its_own(&self, host: &Host) -> Failure {
         let name = &self.plugin;
         let refusal = Failure::denied(format!("`{name}` may not reach `{host}`"));
@@ -589,7 +627,8 @@ fn check_enabled(config: &Config) -> Result<(), Failure> {
 fn shown(route: &Route, request: &Request, grant: &HttpGrant) -> (String, String) {
     let verb = if request.method == Method::GET { "fetch" } else { request.method.as_str() };
     let addresses: Vec<String> = route.addresses().iter().map(|address| address.ip().to_string()).collect();
-    let line = format!("{verb} {} at {}", route.target().url(), addresses.join(", "));
+    let place = if route.is_into_cell() { "this session's own cell".into() } else { addresses.join(", ") };
+    let line = format!("{verb} {} at {place}", route.target().url());
     let mut details = String::new();
     for (name, value) in &request.headers {
         let _ = writeln!(details, "{name}: {}", readable(value.as_bytes()));

@@ -31,6 +31,7 @@ pub mod keys;
 mod let_out;
 pub mod lock;
 pub mod mail;
+pub mod own_cell;
 pub mod programs;
 pub mod purpose;
 pub mod records;

@@ -311,6 +311,12 @@ impl Layout {
         Ok(())
     }
 
+    /// A socket for a connection; it is what a slot holds in the end.
+    pub(super) fn socket(&mut self, family: libc::c_int) {
+        let slot = self.slot();
+        self.push(Step::Socket { family, slot });
+    }
+
     /// A socket by which the kernel says which others are bound; it is what a slot holds in the end.
     pub(super) fn ask_for_sockets(&mut self) {
         let slot = self.slot();

@@ -381,6 +381,13 @@ impl Living {
         Ok(listeners)
     }
 
+    /// Sockets in its network for one connection to its loopback: IPv4 first, then IPv6 if the system has it.
+    pub(crate) fn sockets(&self) -> io::Result<Vec<OwnedFd>> {
+        let mut layout = Layout::default();
+        [libc::AF_INET, libc::AF_INET6].into_iter().for_each(|family| layout.socket(family));
+        spawn::enter(self.namespaces(), &layout)
+    }
+
     /// Covers what came into being since.
     fn cover(&self, profile: &Profile) -> io::Result<()> {
         let covers = covers(profile, Some(self.namespaces()))?;

@@ -317,6 +317,16 @@ impl Profile {
         if roots.is_empty() { "writes nowhere".into() } else { format!("writes below {}", roots.join(", ")) }
     }
 
+    /// Whether its commands have a network of their own, with a loopback that they share.
+    #[must_use]
+    pub fn has_own_network(&self) -> bool {
+        let is_shared = match self.by {
+            Means::Namespaces => true,
+            Means::Bwrap(_) | Means::Landlock => false,
+        };
+        is_shared && self.network != CellNetwork::Full
+    }
+
     /// How it confines, in words.
     pub fn words(&self) -> String {
         format!("{} {}", self.by.words(), self.network.words())

@@ -109,6 +109,11 @@ pub(crate) enum Step {
         path: CString,
         slot: usize,
     },
+    /// Opens a socket for a connection, into a slot, which stays empty if there is no such family.
+    Socket {
+        family: libc::c_int,
+        slot: usize,
+    },
     /// Opens a socket by which the kernel says which others are bound, into a slot.
     AskForSockets {
         slot: usize,
@@ -182,6 +187,7 @@ impl Step {
             Self::Link { path, to } => calls::link(path, to),
             Self::Listen { address, port, kind, slot } => calls::listen(*address, *port, *kind, &mut slots[*slot]),
             Self::ListenAt { path, slot } => calls::listen_at(path, &mut slots[*slot]),
+            Self::Socket { family, slot } => calls::stream_socket(*family, &mut slots[*slot]),
             Self::AskForSockets { slot } => calls::ask_for_sockets(&mut slots[*slot]),
         }
     }
@@ -210,6 +216,7 @@ impl Step {
             | Self::Link { path, .. } => format!("making {}", shown(path)),
             Self::Listen { port, .. } => format!("listening on port {port}"),
             Self::ListenAt { path, .. } => format!("listening at {}", shown(path)),
+            Self::Socket { .. } => "opening a socket".into(),
             Self::AskForSockets { .. } => "asking for sockets".into(),
         }
     }

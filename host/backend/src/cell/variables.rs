@@ -6,7 +6,7 @@ use std::ffi::{OsStr, OsString};
 
 /// The variables in which programs look for a proxy, and the hosts for which they use none.
 const VARIABLES: [&str; 3] = ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"];
-const DIRECT: &str = "localhost,127.0.0.1,::1";
+const DIRECT: &str = "localhost,127.0.0.1,::1,cell";
 /// Only the person's git cleans up: in a cell each commit would leave a process behind for that.
 const NO_CLEANING: [(&str, &str); 2] = [("maintenance.auto", "false"), ("gc.auto", "0")];
 

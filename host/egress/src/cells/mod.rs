@@ -12,9 +12,10 @@ mod requests;
 mod socks;
 mod tunnel;
 
-use super::Egress;
+use super::{Egress, own_cell};
 use super::connect::connect;
 use super::resolver::Names;
+use backend::Backend;
 use backend::cell::{Listeners, Profile};
 use base::addresses::Special;
 use base::envelope::{Failure, Kind};
@@ -24,6 +25,7 @@ use parking_lot::Mutex;
 use policy::connections::Judge;
 use policy::hosts::AdmittedTarget;
 use policy::hosts::Route;
+use policy::own_cell::CellPort;
 use policy::scope::Scope;
 use policy::shell::AdmittedCommand;
 use std::collections::HashMap;
@@ -40,7 +42,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 /// Connections of a cell at one time. More wait until others have ended.
 const MOST_CONNECTIONS: usize = 64;
 /// How long a connection to one address may take.
-const CONNECT: Duration = Duration::from_secs(5);
+pub(super) const CONNECT: Duration = Duration::from_secs(5);
 /// How long a program may take to say where it wants to go, and how long that may be.
 const HEAD: Duration = Duration::from_secs(10);
 const HEAD_BYTES: usize = 32 << 10;
@@ -113,6 +115,8 @@ type Decided = Arc<OnceCell<Result<AdmittedTarget, Failure>>>;
 struct Caller {
     /// Not held: who follows a call waits until all that knows of it is gone.
     scope: Weak<Scope>,
+    /// Where the commands of its session run.
+    backend: Arc<dyn Backend>,
     judge: Arc<dyn Judge>,
     /// By host and port, as long as the call runs: a person is asked once.
     decided: Mutex<HashMap<String, Decided>>,
@@ -232,6 +236,8 @@ struct Client {
 struct Server {
     target: Target,
     stream: TcpStream,
+    /// It is in the session's own cell.
+    is_in_cell: bool,
 }
 
 impl Network {
@@ -256,7 +262,8 @@ impl Network {
     /// A call begins whose command or page is in the cell.
     fn called(self: &Arc<Self>, judge: Arc<dyn Judge>, scope: &Arc<Scope>) -> Calling {
         let (decided, refused, servers) = (Mutex::default(), Mutex::default(), Mutex::default());
-        let caller = Arc::new(Caller { scope: Arc::downgrade(scope), judge, decided, refused, servers });
+        let (scope, backend) = (Arc::downgrade(scope), scope.backend.clone());
+        let caller = Arc::new(Caller { scope, backend, judge, decided, refused, servers });
         let mut calls = self.calls.lock();
         calls.running.push(caller.clone());
         calls.last = Some(caller.clone());
@@ -319,6 +326,20 @@ impl Network {
     }
 
     async fn open_for(&self, caller: &Caller, runs: bool, target: Target) -> Result<Server, Failure> {
+        let port = caller.judge.cell_port(&target, &*caller.backend).await?;
+        if let Some(port) = &port
+            && let Some(stream) = caller.enter_cell(port).await?
+        {
+            return Ok(Server { target, stream, is_in_cell: true });
+        }
+        let opened = self.open_host(caller, runs, target).await;
+        opened.map_err(|refusal| match &port {
+            Some(port) => own_cell::unheard_here(port, refusal),
+            None => refusal,
+        })
+    }
+
+    async fn open_host(&self, caller: &Caller, runs: bool, target: Target) -> Result<Server, Failure> {
         let server = target.server();
         let admitted = caller.admit(target, runs).await;
         if !runs {
@@ -330,7 +351,7 @@ impl Network {
         };
         let route = connect(&self.resolver, admitted, judge).await?;
         let stream = stream(&route).await?;
-        Ok(Server { target: route.target().clone(), stream })
+        Ok(Server { target: route.target().clone(), stream, is_in_cell: false })
     }
 
     /// Notes that what a client said does not fit where it was let to.
@@ -355,6 +376,14 @@ impl Caller {
             all.entry(server).or_default().clone()
         };
         decided.get_or_init(|| self.judge.admit(target, Some(&call))).await.clone()
+    }
+
+    /// Connects to a port of the session's own cell; none if nothing listens there.
+    async fn enter_cell(&self, port: &CellPort) -> Result<Option<TcpStream>, Failure> {
+        let Some(stream) = own_cell::connect(port, &self.backend).await? else { return Ok(None) };
+        let call = self.scope.upgrade();
+        self.judge.admit_to_cell(port, call.as_deref()).await?;
+        Ok(Some(stream))
     }
 
     fn refuse_server(&self, server: String, refusal: &Failure) {

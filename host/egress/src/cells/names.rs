@@ -3,10 +3,11 @@
 use super::{Naming, Network, PAUSE};
 use base::target::Target;
 use hickory_resolver::proto::op::{Message, MessageType, OpCode, ResponseCode};
-use hickory_resolver::proto::rr::rdata::A;
+use hickory_resolver::proto::rr::rdata::{A, AAAA};
 use hickory_resolver::proto::rr::{DNSClass, RData, Record, RecordType};
+use policy::own_cell::{CELL, LOCALHOST};
 use std::collections::HashMap;
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 use tokio::net::UdpSocket;
 
@@ -90,12 +91,17 @@ fn reply(network: &Network, question: &Message) -> Option<Message> {
         said.metadata.response_code = ResponseCode::NXDomain;
         return Some(said);
     };
-    let is_local = name == "localhost" || name.ends_with(".localhost");
+    let is_local = name == LOCALHOST || name == CELL || name.ends_with(".localhost");
     if network.naming == Naming::Unknown && !is_local {
         said.metadata.response_code = ResponseCode::NXDomain;
         return Some(said);
     }
-    if asked.query_type() == RecordType::A && asked.query_class() == DNSClass::IN {
+    let is_of_internet = asked.query_class() == DNSClass::IN;
+    if asked.query_type() == RecordType::AAAA && is_of_internet && is_local {
+        let address = RData::AAAA(AAAA(Ipv6Addr::LOCALHOST));
+        said.add_answer(Record::from_rdata(asked.name().clone(), REMEMBERED, address));
+    }
+    if asked.query_type() == RecordType::A && is_of_internet {
         let address =
             if is_local { Ipv4Addr::LOCALHOST } else { network.made_up.lock().address(&target.host().to_string()) };
         said.add_answer(Record::from_rdata(asked.name().clone(), REMEMBERED, RData::A(A(address))));

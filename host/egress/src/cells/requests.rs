@@ -12,6 +12,7 @@ use hyper::header::{self, HeaderMap, HeaderValue};
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode, Uri};
 use hyper_util::rt::TokioIo;
+use policy::own_cell::is_loopback;
 use std::borrow::Cow;
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -65,17 +66,18 @@ impl From<Failure> for Refused {
 pub(super) struct Sent {
     sender: Mutex<SendRequest<Incoming>>,
     target: Target,
+    is_in_cell: bool,
 }
 
 impl Sent {
     pub(super) async fn to(client: &Client, server: Server) -> Result<Self, Refused> {
-        let Server { target, stream } = server;
+        let Server { target, stream, is_in_cell } = server;
         let (sender, connection) = handshake(TokioIo::new(stream)).await.map_err(|error| Refused::gateway(&error))?;
         client.network.spawn(async move {
             // Whoever sent a request gets an answer that says so.
             let _ = connection.with_upgrades().await;
         });
-        Ok(Self { sender: Mutex::new(sender), target })
+        Ok(Self { sender: Mutex::new(sender), target, is_in_cell })
     }
 }
 
@@ -126,6 +128,21 @@ fn names(headers: &HeaderMap, target: &Target) -> bool {
     })
 }
 
+/// Whether a browser sends a request for the person's own order or for a page of the cell. Pages cannot write these headers (Fetch, "forbidden
+/// request-header"), and browsers send the first with each request to a loopback name (Fetch Metadata).
+fn is_from_cell(headers: &HeaderMap) -> bool {
+    let all = |name: &str| headers.get_all(name).iter().map(HeaderValue::to_str).collect::<Result<Vec<_>, _>>();
+    let (Ok(site), Ok(origin), Ok(referer)) = (all("sec-fetch-site"), all("origin"), all("referer")) else {
+        return false;
+    };
+    let is_loopback = |url: &str| Target::parse(url, None).is_ok_and(|from| is_loopback(from.host()));
+    match (&site[..], &origin[..], &referer[..]) {
+        (["none" | "same-origin" | "same-site"], ..) => true,
+        ([] | [_], [from], _) | ([_], [], [from]) => is_loopback(from),
+        _ => false,
+    }
+}
+
 fn is_url_of(uri: &Uri, target: &Target) -> bool {
     let named = Target::parse(&uri.to_string(), None);
     named.is_ok_and(|named| named.host() == target.host() && named.port() == target.port())
@@ -137,6 +154,12 @@ pub(super) async fn forward(
     sent: &Sent,
     mut request: Request<Incoming>,
 ) -> Result<Response<Body>, Refused> {
+    if sent.is_in_cell && !is_from_cell(request.headers()) {
+        let message = format!("a page of another site asks `{}`, which is in this session's own cell", sent.target.server());
+        let refusal = Failure::denied(message);
+        client.network.refuse(&refusal);
+        return Err(refusal.into());
+    }
     // What is spoken after another upgrade, as HTTP/2, has hosts of its own in it.
     let upgrades = request.headers().get(header::UPGRADE);
     let is_websocket = upgrades.is_some_and(|to| to.as_bytes().eq_ignore_ascii_case(b"websocket"));

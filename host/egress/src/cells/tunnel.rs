@@ -45,6 +45,12 @@ pub(super) async fn carry(
         client.network.refuse(&refusal);
         return;
     }
+    if server.is_in_cell && speaks != Speaks::Http {
+        // Which page asks is seen in plain requests alone.
+        let message = format!("`{}` in this session's own cell is reached by plain HTTP alone", server.target.server());
+        client.network.refuse(&Failure::denied(message).hint("have the server speak HTTP without TLS"));
+        return;
+    }
     if !matches!(speaks, Speaks::Tls(_)) && client.network.check_plain(&server.target).is_err() {
         return;
     }

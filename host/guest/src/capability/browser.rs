@@ -41,15 +41,19 @@ impl State {
 
 impl Granted {
     /// The page that a tab is to go to, once it is admitted.
-    fn page(&self, url: &str) -> Result<Target, Failure> {
+    async fn page(&self, url: &str) -> Result<Target, Failure> {
         let parsed = Target::parse(url, None).map_err(|failure| match failure.hint.as_deref() {
             Some(hint) if hint.contains("read_file") => failure.hint("a browser shows `https://` and `http://` alone"),
             _ => failure,
         });
-        let checked = parsed.and_then(|target| {
+        let parsed = parsed.and_then(|target| {
             self.scope.guard.check(Exit::Request, [target.url().as_str().as_bytes()])?;
-            self.grant.admit_page(&target).map(|()| target)
+            Ok(target)
         });
+        let checked = match parsed {
+            Ok(target) => self.grant.admit_page(target, &*self.scope.backend).await,
+            Err(refusal) => Err(refusal),
+        };
         self.note(&format!("go to {}", sanitize::line(url)), checked)
     }
 
@@ -131,7 +135,10 @@ impl browser::Host for State {
         if let Some(profile) = &profile {
             granted.note(&format!("use the profile {}", sanitize::line(profile)), grant.admit_profile(profile))?;
         }
-        let page = url.map(|url| granted.page(&url)).transpose()?;
+        let page = match url {
+            Some(url) => Some(granted.page(&url).await?),
+            None => None,
+        };
         scope.touch_state();
         scope
             .within(async {
@@ -145,7 +152,7 @@ impl browser::Host for State {
         let granted = self.browsing()?;
         let Granted { grant, scope, desk } = &granted;
         let to = match to {
-            browser::Destination::Url(url) => Destination::Page(granted.page(&url)?),
+            browser::Destination::Url(url) => Destination::Page(granted.page(&url).await?),
             browser::Destination::Back => Destination::Back,
             browser::Destination::Forward => Destination::Forward,
             browser::Destination::Reload => Destination::Reload,

@@ -61,6 +61,7 @@ impl HttpGrant {
             timeout: PATIENCE,
             most_bytes,
             asker: Asker::Person,
+            confine: None,
         })
     }
 }

@@ -224,6 +224,15 @@ pub(super) fn listen_at(path: &CStr, slot: &mut RawFd) -> Result<(), i32> {
     accept_connections(*slot)
 }
 
+pub(super) fn stream_socket(family: libc::c_int, slot: &mut RawFd) -> Result<(), i32> {
+    match socket(family, libc::SOCK_STREAM | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK, 0) {
+        Ok(socket) => *slot = socket,
+        Err(libc::EAFNOSUPPORT) => {}
+        Err(error) => return Err(error),
+    }
+    Ok(())
+}
+
 pub(super) fn ask_for_sockets(slot: &mut RawFd) -> Result<(), i32> {
     *slot = socket(libc::AF_NETLINK, libc::SOCK_RAW | libc::SOCK_CLOEXEC, libc::NETLINK_SOCK_DIAG)?;
     Ok(())
