@@ -4,6 +4,7 @@
 //! The numbers are those of the cases in the design.
 
 mod acting;
+mod cell;
 mod guarded;
 mod looking;
 mod reach;

@@ -68,6 +68,7 @@ impl Turn<'_> {
                     loader_id: Option<String>,
                     error_text: Option<String>,
                 }
+                self.goes_to(&target);
                 let params = json!({ "url": target.url().as_str() });
                 let went = browser.cdp.call::<Went>(Some(&tab.session), "Page.navigate", params, PATIENCE).await;
                 match went {
@@ -102,6 +103,7 @@ impl Turn<'_> {
                 Some(target)
             }
             Destination::Reload => {
+                Target::parse(&tab.url, None).iter().for_each(|target| self.goes_to(target));
                 browser.order(&tab.session, "Page.reload", json!({})).await.map_err(failed)?;
                 leaving.goes();
                 None
@@ -174,9 +176,15 @@ impl Turn<'_> {
         // What was let through once may be closed by now.
         if entry.url != BLANK {
             let target = Target::parse(&entry.url, None)?;
-            self.grant.admit_page(target, &*self.scope.backend).await?;
+            let target = self.grant.admit_page(target, &*self.scope.backend).await?;
+            self.goes_to(&target);
         }
         browser.order(&tab.session, "Page.navigateToHistoryEntry", json!({ "entryId": entry.id })).await.map_err(failed)
+    }
+
+    /// The call itself goes to this server.
+    fn goes_to(&self, target: &Target) {
+        self.callings.iter().for_each(|calling| calling.goes_to(target));
     }
 
     /// The refusal of a connection to this server in this call, if there was one.

@@ -28,7 +28,7 @@ use policy::hosts::Route;
 use policy::own_cell::CellPort;
 use policy::scope::Scope;
 use policy::shell::AdmittedCommand;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::future::poll_fn;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -123,6 +123,8 @@ struct Caller {
     refused: Mutex<Vec<String>>,
     /// The last refusal of each server that could not be connected to since.
     servers: Mutex<HashMap<String, Failure>>,
+    /// The servers in the session's own cell that the call itself goes to.
+    wanted: Mutex<BTreeSet<String>>,
 }
 
 /// A command's use of the network of its cell. Afterwards nobody is asked for it.
@@ -141,6 +143,11 @@ impl Calling {
     /// What was refused so far, with the lines that would open it.
     pub fn refusals(&self) -> Vec<String> {
         self.caller.refused.lock().clone()
+    }
+
+    /// The call itself has the browser go to a server: what it sends there on nobody's behalf is this.
+    pub fn goes_to(&self, target: &Target) {
+        self.caller.wanted.lock().insert(target.server());
     }
 
     /// Why a connection to this server was refused last, if one was and none was made since.
@@ -263,7 +270,8 @@ impl Network {
     fn called(self: &Arc<Self>, judge: Arc<dyn Judge>, scope: &Arc<Scope>) -> Calling {
         let (decided, refused, servers) = (Mutex::default(), Mutex::default(), Mutex::default());
         let (scope, backend) = (Arc::downgrade(scope), scope.backend.clone());
-        let caller = Arc::new(Caller { scope, backend, judge, decided, refused, servers });
+        let wanted = Mutex::default();
+        let caller = Arc::new(Caller { scope, backend, judge, decided, refused, servers, wanted });
         let mut calls = self.calls.lock();
         calls.running.push(caller.clone());
         calls.last = Some(caller.clone());
@@ -352,6 +360,19 @@ impl Network {
         let route = connect(&self.resolver, admitted, judge).await?;
         let stream = stream(&route).await?;
         Ok(Server { target: route.target().clone(), stream, is_in_cell: false })
+    }
+
+    /// Notes that a server is not reached as a client asks for it.
+    fn refuse_server(&self, target: &Target, refusal: &Failure) {
+        if let (Some(caller), _) = self.caller() {
+            caller.refuse(refusal);
+            caller.refuse_server(target.server(), refusal);
+        }
+    }
+
+    /// Whether the call that runs, or ran last, goes to a server by itself.
+    fn is_wanted(&self, target: &Target) -> bool {
+        self.caller().0.is_some_and(|caller| caller.wanted.lock().contains(&target.server()))
     }
 
     /// Notes that what a client said does not fit where it was let to.

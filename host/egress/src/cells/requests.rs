@@ -128,18 +128,32 @@ fn names(headers: &HeaderMap, target: &Target) -> bool {
     })
 }
 
-/// Whether a browser sends a request for the person's own order or for a page of the cell. Pages cannot write these headers (Fetch, "forbidden
-/// request-header"), and browsers send the first with each request to a loopback name (Fetch Metadata).
-fn is_from_cell(headers: &HeaderMap) -> bool {
+/// For whom a browser sends a request into the session's own cell.
+#[derive(Debug, PartialEq)]
+enum Sender {
+    /// A page that is there itself.
+    Page,
+    /// Nobody: the tab was told to go there, or to a server that redirects there.
+    Order,
+    Other,
+}
+
+/// Pages cannot write these headers (Fetch, "forbidden request-header"). Browsers send the first with each request to a loopback name (Fetch
+/// Metadata), but for websockets.
+fn sender(headers: &HeaderMap) -> Sender {
     let all = |name: &str| headers.get_all(name).iter().map(HeaderValue::to_str).collect::<Result<Vec<_>, _>>();
     let (Ok(site), Ok(origin), Ok(referer)) = (all("sec-fetch-site"), all("origin"), all("referer")) else {
-        return false;
+        return Sender::Other;
     };
-    let is_loopback = |url: &str| Target::parse(url, None).is_ok_and(|from| is_loopback(from.host()));
+    let of = |url: &str| match Target::parse(url, None).is_ok_and(|from| is_loopback(from.host())) {
+        true => Sender::Page,
+        false => Sender::Other,
+    };
     match (&site[..], &origin[..], &referer[..]) {
-        (["none" | "same-origin" | "same-site"], ..) => true,
-        ([] | [_], [from], _) | ([_], [], [from]) => is_loopback(from),
-        _ => false,
+        (["same-origin" | "same-site"], ..) => Sender::Page,
+        (["none"], [], _) => Sender::Order,
+        ([] | [_], [from], _) | ([_], [], [from]) => of(from),
+        _ => Sender::Other,
     }
 }
 
@@ -154,10 +168,16 @@ pub(super) async fn forward(
     sent: &Sent,
     mut request: Request<Incoming>,
 ) -> Result<Response<Body>, Refused> {
-    if sent.is_in_cell && !is_from_cell(request.headers()) {
+    let is_asked_for = || match sender(request.headers()) {
+        Sender::Page => true,
+        Sender::Order => client.network.is_wanted(&sent.target),
+        Sender::Other => false,
+    };
+    if sent.is_in_cell && !is_asked_for() {
         let message = format!("a page of another site asks `{}`, which is in this session's own cell", sent.target.server());
-        let refusal = Failure::denied(message);
-        client.network.refuse(&refusal);
+        let hint = format!("go to `{}` itself", sent.target);
+        let refusal = Failure::denied(message).hint(hint);
+        client.network.refuse_server(&sent.target, &refusal);
         return Err(refusal.into());
     }
     // What is spoken after another upgrade, as HTTP/2, has hosts of its own in it.
@@ -198,6 +218,39 @@ pub(super) async fn forward(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_request_into_the_cell_says_who_sends_it() {
+        for (site, origin, referer, expected) in [
+            ("same-origin", "", "", Sender::Page),
+            ("same-site", "http://localhost:3000", "", Sender::Page),
+            ("none", "", "", Sender::Order),
+            ("none", "", "http://evil.example/", Sender::Order),
+            ("cross-site", "", "", Sender::Other),
+            ("cross-site", "http://localhost:3000", "", Sender::Page),
+            ("cross-site", "", "http://127.0.0.1:3000/page", Sender::Page),
+            ("cross-site", "http://evil.example", "http://localhost:3000/", Sender::Other),
+            ("cross-site", "null", "http://localhost:3000/", Sender::Other),
+            ("cross-site", "", "http://localhost.evil.example/", Sender::Other),
+            ("cross-site", "", "http://evil.example/http://localhost/", Sender::Other),
+            ("", "http://localhost:3000", "", Sender::Page),
+            ("", "", "http://localhost:3000/", Sender::Other),
+            ("", "", "", Sender::Other),
+            ("none", "http://evil.example", "", Sender::Other),
+        ] {
+            let mut headers = HeaderMap::new();
+            for (name, value) in [("sec-fetch-site", site), ("origin", origin), ("referer", referer)] {
+                if !value.is_empty() {
+                    headers.insert(name, HeaderValue::from_static(value));
+                }
+            }
+            assert_eq!(sender(&headers), expected, "{site:?} {origin:?} {referer:?}");
+        }
+        let mut twice = HeaderMap::new();
+        twice.append("sec-fetch-site", HeaderValue::from_static("same-origin"));
+        twice.append("sec-fetch-site", HeaderValue::from_static("cross-site"));
+        assert_eq!(sender(&twice), Sender::Other);
+    }
 
     #[test]
     fn a_request_names_the_host_that_it_goes_to() {
