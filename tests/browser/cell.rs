@@ -105,7 +105,13 @@ fn a_page_of_another_site_reaches_nothing_in_the_cell() {
               new Promise(end => { const s = new EventSource('@/events'); s.onerror = () => { s.close(); end() } })];\
             navigator.sendBeacon('@/beacon', 'x');\
             Promise.all(ends).then(() => document.getElementById('out').textContent = 'all ended');</script>";
-        for to in ["http://localhost:3000", "http://127.0.0.1:3000", "http://cell:3000", "http://[::1]:3000", "http://0.0.0.0:3000"] {
+        for to in [
+            "http://localhost:3000",
+            "http://127.0.0.1:3000",
+            "http://cell:3000",
+            "http://[::1]:3000",
+            "http://0.0.0.0:3000",
+        ] {
             let pages: [(&str, Page); 3] = [
                 ("/", html(&attack.replace('@', to))),
                 ("/redirect", redirect(&format!("{to}/redirected"))),
@@ -129,6 +135,10 @@ fn a_page_of_another_site_reaches_nothing_in_the_cell() {
         let came: Vec<_> = log.lines().filter(|line| !line.starts_with("GET /favicon.ico ")).collect();
         assert_eq!(came, [""; 0], "requests came");
         // What the person's own agent asks for still comes.
-        assert!(rig.go("http://localhost:3000/").contains("Mine") || rig.log().contains("GET / localhost:3000 none"), "{}", rig.log());
+        assert!(
+            rig.go("http://localhost:3000/").contains("Mine") || rig.log().contains("GET / localhost:3000 none"),
+            "{}",
+            rig.log()
+        );
     }
 }

@@ -14,7 +14,7 @@ const EDGES: &[(&str, &str)] = &[
     ("browser", "backend base config egress leaks policy secrets"),
     ("builtins", "base"),
     ("chained_log", "base config"),
-    ("cli", "audit backend base builtins config core file_access guest policy secrets serve store tmux undo upstream"),
+    ("cli", "audit backend base builtins config core egress file_access guest policy secrets serve store tmux undo upstream"),
     ("command", "base config"),
     ("config", "base"),
     ("contract", "base config"),

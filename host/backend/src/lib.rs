@@ -40,7 +40,7 @@ pub use spawn::commands_write;
 
 use async_trait::async_trait;
 use base::envelope::{Failure, Kind};
-use cell::{Activity, Listeners, Met, Profile, Visit};
+use cell::{Activity, Listeners, Met, PaneCell, Profile, Visit};
 pub use file_access::{
     Expected, Facts, Place, ReadPath, ReadTree, Resolved, Surroundings, TmuxThere, Wanted, WritePath,
 };
@@ -228,6 +228,11 @@ pub trait Backend: Send + Sync {
     /// Why there are none.
     fn cell_sockets(&self, _: &Profile) -> Result<Option<Vec<OwnedFd>>, String> {
         Ok(None)
+    }
+
+    /// The cell of this profile that the shell of a pane is in, by the process that waits for that shell; none if it is in no such cell.
+    fn pane_cell(&self, _: &Profile, _waiter: &str) -> Option<PaneCell> {
+        None
     }
 
     /// Whether a process is bounded at this moment as this profile says, by this host: what another host has started is not.

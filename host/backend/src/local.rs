@@ -8,7 +8,7 @@ mod process;
 
 pub use pane::{answer_to_cell, cell_program, has_made_way, run_cell};
 
-use super::cell::{self, Bwrap, Domain, Group, Listeners, Living, Means, Met, Profile, Visit, Walls};
+use super::cell::{self, Bwrap, Domain, Group, Listeners, Living, Means, Met, PaneCell, Profile, Visit, Walls};
 use super::sealed::{Sealed, SealedPrograms};
 use super::search::{self, Find, Found, Search, Watch};
 use super::{
@@ -323,6 +323,11 @@ impl Backend for Local {
         }
         let living = self.living.lock().get(profile.digest()).cloned();
         living.map(|living| living.sockets()).transpose().map_err(|error| error.to_string())
+    }
+
+    fn pane_cell(&self, profile: &Profile, waiter: &str) -> Option<PaneCell> {
+        let shell = shell_behind(waiter).filter(|_| profile.has_own_network())?;
+        PaneCell::of(profile, shell).ok()
     }
 
     async fn start(&self, spec: ProcessSpec) -> Result<Box<dyn Process>, Failure> {

@@ -1,5 +1,7 @@
 //! `toolcrib attach` and `toolcrib panes`: the managed tmux, for the person beside the agent.
 
+mod ports;
+
 use super::screen::{Table, print_json};
 use super::setup::{Setup, usage};
 use super::{Global, PanesAt, notice};
@@ -20,7 +22,10 @@ pub(super) struct Attach {
 }
 
 #[derive(clap::Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub(super) struct Panes {
+    #[command(subcommand)]
+    command: Option<OfPanes>,
     /// Show the sessions of all workspaces, not only of this one
     #[arg(long)]
     all: bool,
@@ -30,6 +35,12 @@ pub(super) struct Panes {
     /// Print JSON
     #[arg(long)]
     json: bool,
+}
+
+#[derive(clap::Subcommand)]
+enum OfPanes {
+    /// List the ports at which servers in panes listen, or publish one
+    Ports(ports::Ports),
 }
 
 async fn tmux(setup: &Setup) -> Result<&Tmux, Failure> {
@@ -91,6 +102,13 @@ pub(super) fn line(global: &Global, subcommand: &str) -> String {
 }
 
 pub(super) async fn panes(global: &Global, arguments: &Panes) -> Result<ExitCode, Failure> {
+    match &arguments.command {
+        Some(OfPanes::Ports(arguments)) => ports::ports(global, arguments).await,
+        None => list(global, arguments).await,
+    }
+}
+
+async fn list(global: &Global, arguments: &Panes) -> Result<ExitCode, Failure> {
     let setup = Setup::new(global).await?;
     let tmux = tmux(&setup).await?;
     let mut table = Table::new(&["session", "people", "pane", "directory", "runs"]);

@@ -38,6 +38,9 @@ pub struct Confine {
     /// The ports of those.
     #[serde(deserialize_with = "few_ports")]
     pub ports: Vec<u16>,
+    /// The ports of a cell that are published on this machine's loopback.
+    #[serde(deserialize_with = "few_ports")]
+    pub publish: Vec<u16>,
     /// Keys and passwords of the user's that they may have used for them, each time by a person's leave.
     pub keys: Vec<Keys>,
     /// Whether they can have sockets of files and names among themselves.

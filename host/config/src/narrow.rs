@@ -148,6 +148,7 @@ const SHARED: &[Row] = &[
     ("confine.network", NETWORK, EachTime),
     ("confine.hosts", Hosts, EachTime),
     ("confine.ports", Intersect, EachTime),
+    ("confine.publish", Intersect, EachTime),
     ("confine.keys", Intersect, EachTime),
     ("confine.unix_sockets", And, EachTime),
     ("confine.debug", And, EachTime),

@@ -25,7 +25,7 @@ pub(super) async fn connect(
 }
 
 /// The addresses of this machine: public ones among them lead past whatever guards it from outside.
-fn own_addresses() -> Result<Vec<IpAddr>, Failure> {
+pub(super) fn own_addresses() -> Result<Vec<IpAddr>, Failure> {
     let interfaces = if_addrs::get_if_addrs().map_err(|error| {
         Failure::new(Kind::Unavailable, format!("the addresses of this machine cannot be listed: {error}"))
     })?;

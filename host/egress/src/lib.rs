@@ -16,6 +16,8 @@ mod client;
 mod connect;
 mod own;
 mod own_cell;
+mod own_listeners;
+mod published;
 mod redirects;
 mod resolver;
 mod streams;
@@ -23,6 +25,7 @@ mod streams;
 pub use cells::{Attached, Calling, Naming};
 pub use client::CA_BYTES;
 pub use own::{FormAnswer, OwnAnswer, OwnRequest};
+pub use published::publish_port;
 pub use streams::plainly;
 
 use base::dirs::Dirs;
@@ -41,6 +44,7 @@ use policy::hosts::Route;
 use policy::http::{ApprovedRoute, HttpGrant, OwnHeader, Request};
 use policy::own_cell::CellPort;
 use policy::scope::Scope;
+use published::Published;
 use reqwest::{Method, Response as Answer, StatusCode};
 use resolver::Names;
 use std::borrow::Cow;
@@ -64,6 +68,7 @@ pub struct Egress {
     names: Arc<Names>,
     clients: Clients,
     cells: Cells,
+    published: Published,
 }
 
 /// What a server answered, with the whole of its body.
@@ -99,7 +104,12 @@ impl Egress {
 
     /// `dns_servers` are asked instead of the system's; `ca_file` holds certificates that are trusted in addition to the system's.
     pub fn new(dns_servers: Vec<SocketAddr>, ca_file: Option<PathBuf>) -> Self {
-        Self { names: Arc::new(Names::new(dns_servers)), clients: Clients::new(ca_file), cells: Cells::default() }
+        Self {
+            names: Arc::new(Names::new(dns_servers)),
+            clients: Clients::new(ca_file),
+            cells: Cells::default(),
+            published: Published::default(),
+        }
     }
 
     /// Takes one target from the rules to the server's answer; `from` is what redirected to it.

@@ -3,6 +3,7 @@
 //! What means the cell, and who may reach it, is decided by `policy/own_cell.rs`.
 
 use super::cells::CONNECT;
+pub(super) use super::cells::PAUSE;
 use super::{Answer, Egress, Told, slow};
 use backend::Backend;
 use base::envelope::{Failure, Kind};
@@ -16,6 +17,7 @@ use hyper_util::rt::TokioIo;
 use policy::own_cell::{CellPort, LOCALHOST};
 use rustls::pki_types::ServerName;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -30,7 +32,6 @@ const LOOPBACK: [IpAddr; 2] = [IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6A
 /// # Errors
 ///
 /// `unavailable` if the cell cannot be entered.
-#[expect(clippy::disallowed_methods, reason = "the egress opens sockets, and these reach the cell's own network alone")]
 pub(super) fn connect<'a>(
     port: &'a CellPort,
     backend: &'a Arc<dyn Backend>,
@@ -39,17 +40,23 @@ pub(super) fn connect<'a>(
         let (backend, profile) = (backend.clone(), port.profile.clone());
         let made = tokio::task::spawn_blocking(move || backend.cell_sockets(&profile)).await;
         let made = made.map_err(|error| Failure::new(Kind::Internal, error.to_string()))?;
-        let sockets = made.map_err(|why| Failure::new(Kind::Unavailable, format!("the cell cannot be entered: {why}")))?;
-        for (socket, address) in sockets.into_iter().flatten().zip(LOOPBACK) {
-            let socket = TcpSocket::from_std_stream(socket.into());
-            let address = SocketAddr::new(address, port.target.port());
-            if let Ok(Ok(stream)) = tokio::time::timeout(CONNECT, socket.connect(address)).await {
-                let _ = stream.set_nodelay(true);
-                return Ok(Some(stream));
-            }
-        }
-        Ok(None)
+        let sockets =
+            made.map_err(|why| Failure::new(Kind::Unavailable, format!("the cell cannot be entered: {why}")))?;
+        Ok(connected(sockets.unwrap_or_default(), port.target.port()).await)
     })
+}
+
+/// Connects the first of a cell's sockets that can be to a port of its loopback.
+#[expect(clippy::disallowed_methods, reason = "the egress opens sockets, and these reach the cell's own network alone")]
+pub(super) async fn connected(sockets: Vec<OwnedFd>, port: u16) -> Option<TcpStream> {
+    for (socket, address) in sockets.into_iter().zip(LOOPBACK) {
+        let socket = TcpSocket::from_std_stream(socket.into());
+        if let Ok(Ok(stream)) = tokio::time::timeout(CONNECT, socket.connect(SocketAddr::new(address, port))).await {
+            let _ = stream.set_nodelay(true);
+            return Some(stream);
+        }
+    }
+    None
 }
 
 /// Refuses a redirect into the cell from a server elsewhere.
@@ -62,7 +69,9 @@ pub(super) fn led(port: &CellPort) -> Failure {
 pub(super) fn unheard(port: &CellPort) -> Failure {
     let (server, number) = (port.target.server(), port.target.port());
     Failure::new(Kind::Unavailable, format!("nothing listens at `{server}`, a port of this session's own cell")).hint(
-        format!("start the server by `run_shell` with `wait` as `false`, and have it listen on port {number} of `localhost`"),
+        format!(
+            "start the server by `run_shell` with `wait` as `false`, and have it listen on port {number} of `localhost`"
+        ),
     )
 }
 

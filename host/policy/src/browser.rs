@@ -262,11 +262,7 @@ impl Judge for BrowserGrant {
         })
     }
 
-    fn admit_to_cell<'a>(
-        &'a self,
-        port: &'a CellPort,
-        call: Option<&'a Scope>,
-    ) -> BoxFuture<'a, Result<(), Failure>> {
+    fn admit_to_cell<'a>(&'a self, port: &'a CellPort, call: Option<&'a Scope>) -> BoxFuture<'a, Result<(), Failure>> {
         Box::pin(async move {
             let decided = denied(&port.target, call).await.map_or(Ok(()), |(refusal, _)| Err(refusal));
             if let Some(scope) = call {

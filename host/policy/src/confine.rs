@@ -134,6 +134,15 @@ impl Policy {
 }
 
 impl Policy {
+    /// The cell that commands run in at a place; none if they run in none.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::reach`].
+    pub fn cell<'a>(&'a self, backend: &'a dyn Backend) -> BoxFuture<'a, Result<Option<Arc<Profile>>, Failure>> {
+        Box::pin(async move { Ok(self.confine.at(backend).await?.cell().cloned()) })
+    }
+
     /// The steps of confinement that cannot be used at a place, up to the one that can.
     pub fn unusable<'a>(&'a self, backend: &'a dyn Backend) -> BoxFuture<'a, Vec<Unusable>> {
         Box::pin(async move {
@@ -410,6 +419,11 @@ impl Confine {
             "mend that (`toolcrib doctor` tries it), or set `mode = \"auto\"` under [confine]: then a person is asked";
         let hint = self.remedies.hint("confine.mode", &Needed::AtMost("auto"), line);
         Failure::new(Kind::Unavailable, format!("{why}, which `confine.mode = \"required\"` demands")).hint(hint)
+    }
+
+    /// The ports of a cell that are published on this machine.
+    pub(super) fn published(&self) -> &[u16] {
+        &self.settings.publish
     }
 
     /// What is never there.

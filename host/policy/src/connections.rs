@@ -72,11 +72,7 @@ pub trait Judge: Send + Sync {
     }
 
     /// Decides on a connection into the session's own cell, which the rules of the user may deny.
-    fn admit_to_cell<'a>(
-        &'a self,
-        port: &'a CellPort,
-        call: Option<&'a Scope>,
-    ) -> BoxFuture<'a, Result<(), Failure>> {
+    fn admit_to_cell<'a>(&'a self, port: &'a CellPort, call: Option<&'a Scope>) -> BoxFuture<'a, Result<(), Failure>> {
         Box::pin(async move { denied(&port.target, call).await.map_or(Ok(()), |(refusal, _)| Err(refusal)) })
     }
 

@@ -76,7 +76,8 @@ impl Covered<'_> {
             let cell = Host::Name(CELL.into());
             let is_own = self.hosts.iter().all(|list| list.covers_name(CELL));
             let own = || if is_own { Ok(()) } else { Err(refused(&cell)) };
-            let admitted = self.rules.check_blocked(host).and_then(|()| own()).and_then(|()| self.rules.check_cell(&cell));
+            let admitted =
+                self.rules.check_blocked(host).and_then(|()| own()).and_then(|()| self.rules.check_cell(&cell));
             let confinement = match admitted {
                 Ok(()) => self.confine.at(backend).await,
                 Err(refusal) => Err(refusal),
@@ -86,12 +87,17 @@ impl Covered<'_> {
                     if !is_own_port(&profile, target.port()) {
                         return Ok(Some(CellPort { profile, target: target.at_host(CELL)?, is_named }));
                     }
-                    let message = format!("port {} of the cell is this host's own: commands connect to hosts by it", target.port());
+                    let message = format!(
+                        "port {} of the cell is this host's own: commands connect to hosts by it",
+                        target.port()
+                    );
                     let refusal = Failure::denied(message).hint("have the server listen on another port, such as 8080");
                     if is_named { Err(refusal) } else { Ok(None) }
                 }
-                Ok(_) if is_named => Err(Failure::denied("commands here have no network of their own to reach by `cell`")
-                    .hint("`toolcrib doctor` says how commands are confined")),
+                Ok(_) if is_named => {
+                    Err(Failure::denied("commands here have no network of their own to reach by `cell`")
+                        .hint("`toolcrib doctor` says how commands are confined"))
+                }
                 Err(refusal) if is_named => Err(refusal),
                 Ok(_) | Err(_) => Ok(None),
             }

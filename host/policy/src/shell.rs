@@ -118,6 +118,11 @@ impl AdmittedCommand {
         self.cell.as_ref()
     }
 
+    /// The ports of its cell that settings publish on this machine.
+    pub fn published(&self) -> &[u16] {
+        self.confine.published()
+    }
+
     /// A person let it out of its cell, and out of the pane whose shell is in that.
     pub fn is_out(&self) -> bool {
         self.is_out

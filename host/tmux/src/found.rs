@@ -47,6 +47,9 @@ pub struct FoundPane {
     pub command: Option<String>,
     /// The host whose command that is has gone.
     pub left_behind: bool,
+    /// Its first process.
+    #[serde(skip)]
+    pub process: String,
     #[serde(skip)]
     id: String,
     #[serde(skip)]
@@ -58,11 +61,12 @@ type Question = (fn(&str) -> Command, &'static str);
 
 /// What the server is asked in one go. Each line begins with a letter and the id of what it is about; what may hold anything is alone and
 /// last.
-const QUESTIONS: [Question; 9] = [
+const QUESTIONS: [Question; 10] = [
     (commands::list_sessions, "s #{session_id} #{@toolcrib_owner}|#{@toolcrib_session}|#{@toolcrib_workspace}"),
     (commands::list_sessions, "n #{session_id} #{session_name}"),
     (commands::list_sessions, "d #{session_id} #{session_path}"),
     (commands::list_panes, "p #{session_id} #{pane_id} #{window_id} #{@toolcrib_pane}"),
+    (commands::list_panes, "i #{pane_id} #{pane_pid}"),
     (commands::list_panes, "r #{pane_id} #{pane_current_command}"),
     (commands::list_panes, "w #{pane_id} #{pane_current_path}"),
     (commands::list_panes, "h #{pane_id} #{@toolcrib_holder}"),
@@ -163,6 +167,7 @@ impl Found {
 impl FoundPane {
     fn learn(&mut self, sort: &str, rest: &str, hosts: &[&str]) {
         match sort {
+            "i" => rest.clone_into(&mut self.process),
             "r" => rest.clone_into(&mut self.program),
             "w" => rest.clone_into(&mut self.directory),
             "h" if !rest.is_empty() => {

@@ -16,7 +16,7 @@ struct RunShell;
 // serde cannot deny unknown fields beside `flatten`; the host does, the schema that the SDK makes is closed.
 #[derive(Deserialize, JsonSchema)]
 struct Input {
-    /// Script for `sh`.
+    /// Script for `bash` if that is the user's shell, else for `sh`.
     command: String,
     #[serde(flatten)]
     declaration: Declaration,

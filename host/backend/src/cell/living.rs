@@ -81,6 +81,13 @@ impl Namespaces {
         Ok(self.0.first().ok_or(io::ErrorKind::NotFound)?.metadata()?.ino())
     }
 
+    /// Sockets in their network for one connection to its loopback: IPv4 first, then IPv6 if the system has it.
+    pub(super) fn sockets(&self) -> io::Result<Vec<OwnedFd>> {
+        let mut layout = Layout::default();
+        [libc::AF_INET, libc::AF_INET6].into_iter().for_each(|family| layout.socket(family));
+        spawn::enter(self, &layout)
+    }
+
     pub(crate) fn descriptors(&self) -> Vec<RawFd> {
         self.0.iter().map(AsRawFd::as_raw_fd).collect()
     }
@@ -381,11 +388,9 @@ impl Living {
         Ok(listeners)
     }
 
-    /// Sockets in its network for one connection to its loopback: IPv4 first, then IPv6 if the system has it.
+    /// Sockets in its network for one connection to its loopback.
     pub(crate) fn sockets(&self) -> io::Result<Vec<OwnedFd>> {
-        let mut layout = Layout::default();
-        [libc::AF_INET, libc::AF_INET6].into_iter().for_each(|family| layout.socket(family));
-        spawn::enter(self.namespaces(), &layout)
+        self.namespaces().sockets()
     }
 
     /// Covers what came into being since.

@@ -24,6 +24,7 @@ mod left;
 mod listeners;
 mod living;
 mod means;
+mod ports;
 mod spare;
 mod steps;
 mod system;
@@ -41,6 +42,7 @@ pub use listeners::{Asked, Listeners};
 pub use living::Visit;
 pub(super) use living::{Joined, Living, Namespaces};
 pub use means::Means;
+pub use ports::PaneCell;
 
 use config::{CellNetwork, Keys};
 use doors::Doors;

@@ -12,9 +12,9 @@ mod requests;
 mod socks;
 mod tunnel;
 
-use super::{Egress, own_cell};
-use super::connect::connect;
+use super::connect::{connect, own_addresses};
 use super::resolver::Names;
+use super::{Egress, own_cell, own_listeners};
 use backend::Backend;
 use backend::cell::{Listeners, Profile};
 use base::addresses::Special;
@@ -53,7 +53,7 @@ const MOST_BETWEEN: usize = 64;
 /// Servers that one call is decided on. A program that asks for more is not after any one of them.
 const MOST_SERVERS: usize = 1024;
 /// How long nothing is accepted after that failed.
-const PAUSE: Duration = Duration::from_millis(10);
+pub(super) const PAUSE: Duration = Duration::from_millis(10);
 
 /// The answer to a program in a cell that asks for the address of a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -169,6 +169,7 @@ impl Egress {
     ///
     /// When it cannot be.
     pub fn serve_command(&self, command: &AdmittedCommand, scope: &Arc<Scope>) -> Result<Option<Calling>, Failure> {
+        self.publish(command, &scope.backend).into_iter().for_each(|notice| scope.guard.notice(notice));
         let network = command.network();
         network.map(|(cell, connections)| self.serve(cell, Arc::new(connections), scope)).transpose()
     }
@@ -358,8 +359,35 @@ impl Network {
             caller.judge.admit_address(target, address, special, is_own)
         };
         let route = connect(&self.resolver, admitted, judge).await?;
+        self.check_listener(&route).await?;
         let stream = stream(&route).await?;
         Ok(Server { target: route.target().clone(), stream, is_in_cell: false })
+    }
+
+    /// Refuses what leads to a listener of a Toolcrib program on this machine.
+    async fn check_listener(&self, route: &Route) -> Result<(), Failure> {
+        let port = route.target().port();
+        let own = own_addresses()?;
+        let leads_here = |address: &SocketAddr| {
+            let address = address.ip().to_canonical();
+            address.is_loopback() || address.is_unspecified() || own.contains(&address)
+        };
+        if !route.addresses().iter().any(leads_here) {
+            return Ok(());
+        }
+        let is_ours = tokio::task::spawn_blocking(move || own_listeners::is_ours(port)).await;
+        // Not known is no.
+        match is_ours {
+            Ok(false) => Ok(()),
+            Ok(true) | Err(_) => {
+                let message = format!(
+                    "a Toolcrib program of yours listens at `{}`, and no cell reaches those",
+                    route.target().server()
+                );
+                Err(Failure::denied(message)
+                    .hint("nothing opens it; a port of the cell itself is at `localhost` there"))
+            }
+        }
     }
 
     /// Notes that a server is not reached as a client asks for it.

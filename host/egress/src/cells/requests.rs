@@ -174,7 +174,8 @@ pub(super) async fn forward(
         Sender::Other => false,
     };
     if sent.is_in_cell && !is_asked_for() {
-        let message = format!("a page of another site asks `{}`, which is in this session's own cell", sent.target.server());
+        let message =
+            format!("a page of another site asks `{}`, which is in this session's own cell", sent.target.server());
         let hint = format!("go to `{}` itself", sent.target);
         let refusal = Failure::denied(message).hint(hint);
         client.network.refuse_server(&sent.target, &refusal);
