@@ -55,6 +55,11 @@ async fn what_cannot_be_started_says_why() {
         (started("/bin/rm", &["-r", "-f", "/"]), Kind::Denied, "`rm -rf /`"),
         (json!({ "program": "true", "working_dir": "missing" }), Kind::ExecutionFailed, "is not a directory"),
         (json!({ "program": "true", "env": [{ "key": "LD_PRELOAD", "value": "x" }] }), Kind::Denied, "never reaches"),
+        (
+            json!({ "program": "true", "env": [{ "key": "NODE_OPTIONS", "value": "--require=./x" }] }),
+            Kind::Denied,
+            "`NODE_OPTIONS` cannot be set beside a command",
+        ),
         (json!({ "program": "true", "args": vec!["x"; 1000] }), Kind::Limit, "limit: 1000 arguments"),
         (json!({ "program": "true", "stdin": "x".repeat(4 << 20) }), Kind::InvalidArguments, ""),
     ] {

@@ -39,6 +39,27 @@ async fn a_command_has_its_directory_and_variables() {
     assert_eq!(text(&home, "stdout"), "x\n");
 }
 
+/// A model sets none beside a command. The text of a command may, as a person sees it there.
+#[tokio::test(flavor = "multi_thread")]
+async fn variables_that_load_code_are_set_in_the_text_of_a_command() {
+    let host = TestHost::new();
+    let names =
+        ["NODE_OPTIONS", "PYTHONPATH", "PYTHONSTARTUP", "PERL5OPT", "RUBYOPT", "GIT_SSH_COMMAND", "RUSTC_WRAPPER"];
+    for key in names {
+        let arguments = json!({ "command": "touch ran", "env": [{ "key": key, "value": "x" }] });
+        let failure = host.failure("shell", arguments).await;
+        assert!(failure.kind == Kind::Denied && failure.message.contains("beside a command"), "{failure:?}");
+        assert!(failure.hint.as_deref().is_some_and(|hint| hint.contains("`shell_env`")), "{failure:?}");
+        let written = host.result("shell", json!({ "command": format!("{key}=x sh -c 'echo ${key}'") })).await;
+        assert_eq!(text(&written, "stdout"), "x\n");
+    }
+    assert!(!host.work().join("ran").exists());
+    // The hint, obeyed.
+    let host = host.set("tools.shell_env=[\"PYTHONPATH\"]");
+    let arguments = json!({ "command": "echo $PYTHONPATH", "env": [{ "key": "PYTHONPATH", "value": "src" }] });
+    assert_eq!(text(&host.result("shell", arguments).await, "stdout"), "src\n");
+}
+
 /// Case 25, and the rest of what makes no sense.
 #[tokio::test(flavor = "multi_thread")]
 async fn variables_that_loaders_and_shells_obey_never_reach_a_command() {

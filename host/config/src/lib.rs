@@ -61,7 +61,7 @@ pub use size::written as size;
 pub use toolset::{Context, Mount, ToolsetSection, is_agent_variable};
 pub use upstream::BETWEEN;
 pub use upstream::{UpstreamConfirm, UpstreamElicitation, UpstreamSection, upstream_name_fault};
-pub use variables::{CALL_MARK, TOKEN_VARIABLE, is_never_passed, is_variable_name};
+pub use variables::{CALL_MARK, TOKEN_VARIABLE, is_never_passed, is_variable_name, loads_code};
 pub use vetting::{Ceiling, DAY, GrantBy, Key, Revoked, Role, Signed, seconds};
 
 use base::event_kind::KindPattern;

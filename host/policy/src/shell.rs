@@ -24,7 +24,7 @@ use backend::{Backend, ProcessSpec, Toolchains};
 use base::capability::Capability;
 use base::envelope::Failure;
 use command::{self, Denylist, Destination, Held};
-use config::{CellNetwork, Config, Needed};
+use config::{CellNetwork, Config, Needed, loads_code};
 use contract::manifest::Manifest;
 use futures_util::future::BoxFuture;
 use leaks::Value;
@@ -364,6 +364,7 @@ impl ShellGrant {
         scope: &'a Scope,
     ) -> BoxFuture<'a, Result<AdmittedCommand, Failure>> {
         Box::pin(async move {
+            self.check_variables(&run, &with)?;
             let (text, capability) = (run::shown(&run, &with), run.capability());
             let lent = match &run {
                 Run::Script(script) => self.lent(script),
@@ -410,6 +411,22 @@ impl ShellGrant {
                 },
             })
         })
+    }
+
+    /// Refuses variables by which a program would run code that nothing in the command shows, unless the user named them.
+    fn check_variables(&self, run: &Run, with: &With) -> Result<(), Failure> {
+        match run {
+            Run::Script(_) | Run::Program(_) => {}
+            // The user named what it gets.
+            Run::Declared(_) => return Ok(()),
+        }
+        let is_named = |name: &String| self.environment.contains(name);
+        let hook = with.variables.iter().map(|(name, _)| name).find(|name| loads_code(name) && !is_named(name));
+        let Some(name) = hook else { return Ok(()) };
+        let message = format!("`{name}` cannot be set beside a command: programs run the code that it names");
+        Err(Failure::denied(message).hint(format!(
+            "write it into the text of a command, as in `{name}=… program`, or add \"{name}\" to `shell_env` under [tools]"
+        )))
     }
 
     /// Decides on an action on sessions and panes, given as the command that it is, and records the decision.
