@@ -9,9 +9,9 @@ use crate::host::panes;
 use crate::{Declaration, Failure, Pane, Result};
 use std::time::Duration;
 
-pub use panes::{Input, Place, Screen, View};
+pub use panes::{Input, Place, Progress, Screen, View};
 
-/// What [`delay`] accepts at most.
+/// What [`delay`] and [`span`] accept at most.
 const LONGEST_DELAY: Duration = Duration::from_mins(10);
 
 /// Returns what the argument `delay` of a tool asks for, or its older form `delay_ms`: how long to wait before a look or a key; without either not at
@@ -20,19 +20,30 @@ const LONGEST_DELAY: Duration = Duration::from_mins(10);
 /// # Errors
 /// `invalid_arguments` for both at once, for what is not a duration, and for more than 10 minutes.
 pub fn delay(delay: Option<&Span>, delay_ms: Option<u64>) -> Result<Duration> {
-    let (given, delay) = match (delay, delay_ms) {
-        (Some(_), Some(_)) => {
-            return Err(Failure::invalid("`delay` and `delay_ms` were both given").hint("omit `delay_ms`"));
-        }
-        (Some(delay), None) => (delay.given(), delay.of("delay")?),
-        (None, Some(ms)) => (format!("{ms}ms"), Duration::from_millis(ms)),
-        (None, None) => return Ok(Duration::ZERO),
-    };
-    if delay > LONGEST_DELAY {
-        let message = format!("`delay` `{given}` is longer than the 10 minutes that one call may wait");
+    match (delay, delay_ms) {
+        (Some(_), Some(_)) => Err(Failure::invalid("`delay` and `delay_ms` were both given").hint("omit `delay_ms`")),
+        (None, Some(ms)) => at_most("delay", &format!("{ms}ms"), Duration::from_millis(ms)),
+        (delay, None) => span("delay", delay),
+    }
+}
+
+/// Returns what an argument asks for that says how long to wait; without it not at all.
+///
+/// # Errors
+/// `invalid_arguments` for what is not a duration, and for more than 10 minutes.
+pub fn span(argument: &str, given: Option<&Span>) -> Result<Duration> {
+    match given {
+        Some(span) => at_most(argument, &span.given(), span.of(argument)?),
+        None => Ok(Duration::ZERO),
+    }
+}
+
+fn at_most(argument: &str, given: &str, wait: Duration) -> Result<Duration> {
+    if wait > LONGEST_DELAY {
+        let message = format!("`{argument}` `{given}` is longer than the 10 minutes that one call may wait");
         return Err(Failure::invalid(message));
     }
-    Ok(delay)
+    Ok(wait)
 }
 
 /// Waits for `delay`, then returns what the pane shows, at most the last 256 KiB.
@@ -43,6 +54,15 @@ pub fn delay(delay: Option<&Span>, delay_ms: Option<u64>) -> Result<Duration> {
 /// `invalid_arguments`, `unavailable` or `cancelled`, as the host finds.
 pub fn capture(pane: &Pane, view: &View, delay: Duration) -> Result<Screen> {
     panes::capture(pane, view, milliseconds(delay)).map_err(Failure::from_host)
+}
+
+/// Waits for the end of a command that was left running in a pane, at most for `wait`; returns `head` characters of what it has printed since the
+/// last look, and `tail` characters of the end of that. Without a pane, it is the command that was left last.
+///
+/// # Errors
+/// `execution_failed` when none was left there; `invalid_arguments`, `unavailable` or `cancelled`, as the host finds.
+pub fn follow(pane: &Pane, wait: Duration, head: u32, tail: u32) -> Result<Progress> {
+    panes::follow(pane, milliseconds(wait), head, tail).map_err(Failure::from_host)
 }
 
 /// Waits for `delay`, then types: first the text, then the keys, then Enter. Returns the pane that was typed into.
@@ -59,13 +79,14 @@ pub fn send(pane: &Pane, input: &Input, delay: Duration, declaration: &Declarati
 #[cfg(not(target_arch = "wasm32"))]
 pub(crate) mod played {
     use crate::testing::played::*;
-    pub use contract::panes::{Input, Place, Screen, View};
+    pub use contract::panes::{Input, Place, Progress, Screen, View};
     use contract::types::{Declaration, Pane};
 
     pub(crate) const CALLS: &[&[Signature]] = &[SIGNATURES];
 
     functions! { "panes":
         capture(pane: &Pane, view: &View, delay_ms: u64) -> Screen;
+        follow(pane: &Pane, wait_ms: u64, head: u32, tail: u32) -> Progress;
         send(pane: &Pane, input: &Input, delay_ms: u64, declaration: &Declaration) -> Place;
     }
 
@@ -78,6 +99,7 @@ pub(crate) mod played {
     }
 
     read! {
+        Progress { command, is_running, exit_code, output, notices }
         Screen { text, notices, unchanged_ms }
     }
 }

@@ -156,7 +156,7 @@ fn tables_and_pages_fit_the_terminal_and_break_between_words() {
 fn tables_in_a_pipe_are_plain_lines() {
     let program = Program::new().without_settings();
     for (arguments, rows) in
-        [(&["tools"][..], 11), (&["plugin", "list"], 39), (&["policy", "explain", "run_shell"], 17)]
+        [(&["tools"][..], 11), (&["plugin", "list"], 40), (&["policy", "explain", "run_shell"], 17)]
     {
         let text = succeeded(&program.run(arguments));
         assert_eq!(text.lines().count(), rows, "{arguments:?}: {text}");

@@ -9,6 +9,7 @@ mod examples;
 mod floods;
 mod guards;
 mod keys;
+mod left_running;
 mod lifecycle;
 mod lines;
 mod meddling;

@@ -14,8 +14,15 @@ use toolcrib_tests::{Program, TestHost, plugin_source};
 
 const GUESTS: [&str; 2] = ["shell_echo", "word_count"];
 /// Plugins whose tests are in `tests/panes`.
-const PANES: [&str; 6] =
-    ["capture_pane", "send_keys", "tmux_create_pane", "tmux_create_session", "tmux_kill_pane", "tmux_kill_session"];
+const PANES: [&str; 7] = [
+    "capture_pane",
+    "command_output",
+    "send_keys",
+    "tmux_create_pane",
+    "tmux_create_session",
+    "tmux_kill_pane",
+    "tmux_kill_session",
+];
 const DECLARATION: [&str; 4] = ["risk", "mutation", "privesc", "why"];
 const HEADINGS: [&str; 4] = ["When to use:", "When NOT to use:", "Disambiguation:", "Examples:"];
 
@@ -85,6 +92,7 @@ fn the_tools_their_arguments_and_capabilities() {
     let lines: Vec<String> = builtins().iter().map(line).collect();
     insta::assert_snapshot!(lines.join("\n"), @"
     capture-pane(delay?, delay_ms?, end?, escape_non_printable?, include_alternate_screen?, include_escape_sequences?, join_wrapped_lines?, pane?, preserve_trailing_spaces?, session?, start?, target?) needs [panes]
+    command_output(pane?, session?, target?, wait?) needs [panes]
     fetch_url(as?, offset?, url) needs [http]
     file_edit(edits?, encoding?, expected_revision?, new_string?, old_string?, path, replace_all?) needs [files]
     file_list(path?) needs [files]

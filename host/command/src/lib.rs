@@ -28,6 +28,12 @@ const MAX_DEPTH: usize = 64;
 /// Bytes of an answer to a program that need not be a script; a longer one must be a script.
 const ANSWER_BYTES: usize = 1024;
 
+/// Commands of the shell by which no script is named.
+const OF_THE_SHELL: [&str; 16] = [
+    ":", ".", "cd", "echo", "eval", "exec", "exit", "export", "printf", "set", "source", "test", "trap", "true",
+    "umask", "wait",
+];
+
 /// Why a script's commands are not known.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unparsable {
@@ -134,6 +140,13 @@ impl Script {
             let (name, arguments) = command.words.split_first()?;
             if basename(name) == "tmux" { tmux_lifecycle(arguments) } else { None }
         })
+    }
+
+    /// The name of the program that a script comes to: of its last command that is none of the shell's own.
+    #[must_use]
+    pub fn program(&self) -> Option<String> {
+        let names = self.commands.iter().rev().map(|command| basename(&command.words[0]));
+        names.filter(|name| !OF_THE_SHELL.contains(name)).map(str::to_owned).next()
     }
 
     /// What would end or poison an interactive shell that sources this script.

@@ -680,6 +680,20 @@ fn what_is_read_here_needs_little_stack() {
     assert_eq!(read.expect("there is room").len(), texts.len());
 }
 
+#[test]
+fn a_script_is_named_after_the_program_that_it_comes_to() {
+    for (text, expected) in [
+        ("npm run dev", Some("npm")),
+        ("cd app && PORT=3000 /usr/bin/node server.js", Some("node")),
+        ("nohup python3 -m http.server >log 2>&1 & echo $!", Some("python3")),
+        ("make all | tee log", Some("tee")),
+        ("cd sub", None),
+    ] {
+        let name = Script::parse(text).expect("a script").program();
+        assert_eq!(name.as_deref(), expected, "{text}");
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 512, failure_persistence: None, ..ProptestConfig::default() })]
 

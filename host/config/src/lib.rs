@@ -270,6 +270,8 @@ pub struct Tmux {
     /// Panes of a session, including the shared one.
     #[serde(deserialize_with = "between::<1, 100, _>")]
     pub max_panes: u64,
+    /// A command that names no pane gets one for itself where it is not waited for, or the shared pane is busy.
+    pub extra_panes: bool,
     /// The shell of new panes, by its path; empty means the login shell.
     pub default_shell: String,
 }

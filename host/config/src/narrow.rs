@@ -179,6 +179,7 @@ const SHARED: &[Row] = &[
     ("tmux.enabled", AndByPolicy, AtStart),
     ("tmux.max_sessions", Min, AtStart),
     ("tmux.max_panes", Min, AtStart),
+    ("tmux.extra_panes", And, AtStart),
     ("tmux.default_shell", Never, AtStart),
     ("network.fetch_timeout_secs", Min, AtStart),
     ("network.dns_servers", Never, AtStart),

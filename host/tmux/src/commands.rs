@@ -171,9 +171,14 @@ pub(super) fn capture(pane: u32, view: &View, alternate: bool) -> Command {
     })
 }
 
-/// Makes a pane in a window of its own, and prints its id.
-pub(super) fn new_window(session: &str, name: &str, program: &str) -> Command {
+/// Makes a pane in a window of its own, which begins in a directory or in the session's, and prints its id.
+pub(super) fn new_window(session: &str, name: &str, directory: Option<&str>, program: &str) -> Command {
     let window = NewWindow::new().detached().print().format("#{pane_id}").window_name(name);
+    let window = match directory {
+        // tmux expands formats in it.
+        Some(directory) => window.start_directory(directory.replace('#', "##")),
+        None => window,
+    };
     built(window.target_window(within(session)).shell_command(program))
 }
 
@@ -306,7 +311,7 @@ mod tests {
             (type_text(3, "-l a"), "send-keys -l -t %3 -- [-l a]"),
             (press(3, "-"), "send-keys -t %3 -- -"),
             (leave_mode(3), "send-keys -t %3 -X cancel"),
-            (new_window("$0", "build", "exec sh"), "new-window -d -P -F #{pane_id} -n build -t $0: [exec sh]"),
+            (new_window("$0", "build", None, "exec sh"), "new-window -d -P -F #{pane_id} -n build -t $0: [exec sh]"),
             (swap_panes(4, 3), "swap-pane -d -s %4 -t %3"),
             (kill_pane(3), "kill-pane -t %3"),
             (kill_session("$0"), "kill-session -t $0"),

@@ -249,6 +249,11 @@ impl Condition {
             .hint("leave it with send-keys (`q`, `C-c`), or use another pane")
     }
 
+    /// Its shell is in the foreground, and nothing covers it.
+    pub(super) fn is_at_prompt(&self) -> bool {
+        self.mode.is_empty() && !self.alternate && is_shell(&self.program)
+    }
+
     /// Refuses a pane in which something else reads what is typed.
     pub(super) fn check_ready(&self, pane: &Pane) -> Result<(), Failure> {
         let busy = |message: String| Failure::new(Kind::Busy, message);

@@ -100,7 +100,7 @@ fn free(number: u32, sign: &str) -> Command {
 }
 
 /// The beginning of a command, by which others learn what holds a pane.
-fn told(command: &str) -> String {
+pub(super) fn told(command: &str) -> String {
     command.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(TOLD_CHARS).collect()
 }
 

@@ -4,7 +4,8 @@
 //! - `server.rs` brings up the server and sessions, `names.rs` says what is ours, `found.rs` what is there;
 //! - `shell.rs` says what panes run, and in which cell;
 //! - `pane.rs` finds, makes and ends panes, `screen.rs` looks at one and types into it what `base::input` read, `run.rs` runs a command in
-//!   one, with the wrapper of `wrapper.rs`: `hold.rs` says whose a pane is, `condition.rs` what it is doing, `line.rs` empties the line at
+//!   one, with the wrapper of `wrapper.rs`, `extra.rs` makes a pane for one command, `left_running.rs` knows how commands went on that nobody
+//!   waited for; `hold.rs` says whose a pane is, `condition.rs` what it is doing, `line.rs` empties the line at
 //!   its prompt, `look.rs` asks the kernel where nothing else tells;
 //! - `terminals.rs` says whether a terminal is a pane;
 //! - `own.rs` is the pane that this program was started in, where nothing is managed.
@@ -20,8 +21,10 @@ mod client;
 mod commands;
 mod condition;
 mod control;
+mod extra;
 mod found;
 mod hold;
+mod left_running;
 mod line;
 mod look;
 mod names;
@@ -37,9 +40,10 @@ mod wrapper;
 
 use base::input::Unfinished;
 pub use found::{Found, FoundPane};
+pub use left_running::{End, Left, Look};
 pub use own::OwnPane;
 pub use pane::{Pane, Place, Selector};
-pub use run::{Begun, Ended, Run};
+pub use run::{Begun, Ended, Run, TURN};
 pub use screen::View;
 pub use terminals::we_are_in_a_pane;
 pub use version::Version;
@@ -50,6 +54,7 @@ use base::workspace::Workspace;
 use client::Client;
 use config::{Config, Remedies};
 use futures_util::future::{BoxFuture, join_all};
+use left_running::LeftRunning;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -114,7 +119,10 @@ pub struct Tmux {
     max_panes: u64,
     remedies: Remedies,
     shell: String,
+    /// Commands may get panes for themselves.
+    has_extra: bool,
     sessions: Mutex<HashMap<String, Arc<Session>>>,
+    left: Arc<LeftRunning>,
 }
 
 /// Where a host belongs: the session that is meant when none is named, and where its shells begin. Further sessions are this one's: they
@@ -151,6 +159,7 @@ pub struct Session {
     /// Panes by name, as they were found last: their numbers, and which cells their shells are in.
     known: parking_lot::Mutex<HashMap<String, (u32, String)>>,
     unfinished: Unfinished,
+    left: Arc<LeftRunning>,
     /// The server is one of this machine.
     is_here: bool,
 }
@@ -229,6 +238,8 @@ impl Tmux {
             max_panes: tmux.max_panes,
             remedies: config.remedies(),
             shell: tmux.default_shell.clone(),
+            has_extra: tmux.extra_panes,
+            left: Arc::default(),
             sessions: Mutex::default(),
         })
     }

@@ -66,6 +66,14 @@ impl Entry {
         self.owner == owner && self.workspace == workspace
     }
 
+    pub(super) fn number(&self) -> u32 {
+        self.number
+    }
+
+    pub(super) fn is_called(&self, name: &str) -> bool {
+        self.name == name
+    }
+
     /// It has this name, and is not the pane of this number.
     pub(super) fn is_other(&self, name: &str, number: u32) -> bool {
         self.name == name && self.number != number
@@ -91,6 +99,11 @@ impl Pane {
     /// `shared of toolcrib-agent`, for people.
     pub fn shown(&self) -> String {
         format!("{} of {}", self.name, self.session.name)
+    }
+
+    /// A pane that is made beside it, for people.
+    pub fn shown_beside(&self) -> String {
+        format!("a new one of {}", self.session.name)
     }
 
     /// The failure says that the pane is gone, or that our client was detached; then it is found anew, as long as nothing was typed.
@@ -204,7 +217,7 @@ impl Tmux {
 
     async fn find_once(&self, selector: &Selector, wanted: Wanted<'_>) -> Result<Pane, Failure> {
         let target = selector.target.as_deref().map(str::trim).filter(|target| !target.is_empty());
-        let target = target.map(|target| Target::parse(target).ok_or_else(|| no_target(target))).transpose()?;
+        let target = target.map(Target::of).transpose()?;
         let selector = match &target {
             Some(Target::Id { number, generation }) => return self.by_id(*number, *generation, wanted).await,
             Some(Target::Names(names)) => names,
@@ -289,10 +302,7 @@ impl Tmux {
                 return entry.found(session, wanted, notices).await;
             }
             if count >= self.max_panes {
-                let message =
-                    format!("limit: tmux panes {} in session `{}`, and all are in use", self.max_panes, session.name);
-                let hint = self.remedies.raise("tmux.max_panes", self.max_panes, "end one with tmux-kill-pane");
-                return Err(Failure::limit(message).hint(hint));
+                return Err(self.too_many(&session));
             }
             self.make(session, &name, admitted.cell(), notices).await
         })
@@ -352,7 +362,19 @@ impl Tmux {
         cell: Option<&Arc<Profile>>,
         notices: Vec<String>,
     ) -> Result<Pane, Failure> {
-        let (number, mark) = session.open(name, cell).await?;
+        self.make_in(session, name, cell, notices, None).await
+    }
+
+    /// Makes a pane whose shell begins in a directory, or where shells begin.
+    pub(super) async fn make_in(
+        &self,
+        session: Arc<Session>,
+        name: &str,
+        cell: Option<&Arc<Profile>>,
+        notices: Vec<String>,
+        directory: Option<&str>,
+    ) -> Result<Pane, Failure> {
+        let (number, mark) = session.open(name, cell, directory).await?;
         session.until_confined(number, cell).await?;
         let (mark, cell) = (Some(mark), cell.cloned());
         Ok(Pane { session, number, name: name.to_owned(), mark, cell, created: true, notices })
@@ -361,7 +383,7 @@ impl Tmux {
 
 /// A target, read as tmux reads one, but by names and numbers only: no pattern, format or `{last}`.
 #[derive(Debug, PartialEq)]
-enum Target<'t> {
+pub(super) enum Target<'t> {
     /// `%3`, or `%3@1f2e3d4c` as results have it.
     Id { number: u32, generation: Option<&'t str> },
     /// `build` or `build:server`.
@@ -369,6 +391,10 @@ enum Target<'t> {
 }
 
 impl<'t> Target<'t> {
+    pub(super) fn of(text: &'t str) -> Result<Self, Failure> {
+        Self::parse(text).ok_or_else(|| no_target(text))
+    }
+
     fn parse(text: &'t str) -> Option<Self> {
         if let Some(id) = text.strip_prefix('%') {
             let (number, generation) = id.split_once('@').map_or((id, None), |(number, of)| (number, Some(of)));

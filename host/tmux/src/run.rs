@@ -5,7 +5,8 @@
 use super::client::{Output, Said};
 use super::commands::{self, Command};
 use super::condition::{self, Condition, Prompt, Since};
-use super::hold::Hold;
+use super::hold::{Hold, told};
+use super::left_running::{End, Left};
 use super::line::settle;
 use super::look::Doing;
 use super::pane::Pane;
@@ -28,7 +29,7 @@ use tokio::sync::OwnedMutexGuard;
 use tokio::time::{Instant, Interval, MissedTickBehavior};
 
 /// How long a call waits for its turn in a pane, at most.
-const TURN: Duration = Duration::from_secs(30);
+pub const TURN: Duration = Duration::from_secs(30);
 /// How often a pane that another host holds is looked at.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
 /// How long a pane may take to change what it runs, while its shell is not there.
@@ -56,8 +57,11 @@ const NOTHING: &str = "return 0\n";
 pub struct Run {
     session: Arc<Session>,
     number: u32,
-    /// The pane, for people.
+    /// The pane's name, and the same for people.
+    name: String,
     shown: String,
+    /// The beginning of the command.
+    told: String,
     /// None once the command has ended.
     following: Option<Following>,
     is_interrupted: AtomicBool,
@@ -106,16 +110,17 @@ enum Standing {
 }
 
 impl Pane {
-    /// Starts a command; returns it when the pane's shell has begun with it. Waits for the pane's turn within `wait`. Says by `is_typed`
-    /// from when on it may run.
+    /// Starts a command; returns it when the pane's shell has begun with it. Waits for the pane's turn within `wait`, at most for `turn`. Says by
+    /// `is_typed` from when on it may run.
     pub fn run<'a>(
         &'a self,
         command: &'a AdmittedCommand,
         wait: Duration,
+        turn: Duration,
         is_typed: &'a AtomicBool,
     ) -> BoxFuture<'a, Result<Begun, Failure>> {
         Box::pin(async move {
-            let patience = wait.min(TURN);
+            let patience = wait.min(turn);
             let deadline = Instant::now() + patience;
             let turn = tokio::time::timeout_at(deadline, self.session.turn(self.number).lock_owned()).await;
             let Ok(turn) = turn else {
@@ -128,7 +133,7 @@ impl Pane {
             let (condition, discarded) = self.hold(&hold, command, &turn, &files, deadline, patience).await?;
             let patience = wait.saturating_sub(begun.elapsed()).clamp(*BEGIN.start(), *BEGIN.end());
             is_typed.store(true, Ordering::Release);
-            let run = self.begin(hold, turn, files, &condition, patience).await?;
+            let run = self.begin((hold, turn), command, files, &condition, patience).await?;
             Ok(Begun { run, directory: condition.directory, notices: discarded.into_iter().collect() })
         })
     }
@@ -220,8 +225,8 @@ impl Pane {
     /// Types the line that sources what was staged, and waits until the shell has begun with it.
     async fn begin(
         &self,
-        hold: Hold,
-        turn: OwnedMutexGuard<Turn>,
+        (hold, turn): (Hold, OwnedMutexGuard<Turn>),
+        command: &AdmittedCommand,
         files: Files,
         condition: &Condition,
         patience: Duration,
@@ -240,9 +245,9 @@ impl Pane {
         let early = Vec::new();
         let following =
             Following { output, pid, began, files, look_after, looks: 0, scanner, early, _hold: hold, turn };
-        let shown = self.shown();
-        let mut run =
-            Run { session, number, shown, following: Some(following), is_interrupted: AtomicBool::new(false) };
+        let (name, shown, told) = (self.name.clone(), self.shown(), told(command.text()));
+        let is_interrupted = AtomicBool::new(false);
+        let mut run = Run { session, number, name, shown, told, following: Some(following), is_interrupted };
         let client = &run.session.client;
         let typed = if condition.prompt == Prompt::Fresh {
             // This process may be gone before it sees the prompt after the command.
@@ -405,8 +410,12 @@ impl Drop for Run {
     fn drop(&mut self) {
         let Some(following) = self.following.take() else { return };
         let (session, number) = (self.session.clone(), self.number);
+        let left = session.left.add(&session, (number, &self.name), &self.told);
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-            runtime.spawn(watch_over(following, session, number));
+            runtime.spawn(async move {
+                let end = watch_over(following, session, number, &left).await;
+                left.end(end);
+            });
         }
     }
 }
@@ -487,25 +496,37 @@ fn unknown(message: String) -> Failure {
 const INTERRUPTED: i32 = 130;
 
 /// Waits for the end of a command that nobody waits for any more, or of its pane. One that the shell has not begun with is given up.
-async fn watch_over(mut following: Following, session: Arc<Session>, number: u32) {
+async fn watch_over(mut following: Following, session: Arc<Session>, number: u32, left: &Left) -> End {
     if following.scanner.state() == State::Before {
         if let Ok(true) = following.give_up(&session, number).await {
-            return;
+            return End::Unknown;
         }
         session.interrupt(number).await;
     }
-    while !matches!(following.scanner.state(), State::Ended(_)) {
+    let end = loop {
+        left.print(&std::mem::take(&mut following.early));
+        if let State::Ended(status) = following.scanner.state() {
+            break End::Exited(status);
+        }
         match following.next().await {
             Some(piece) if piece.is_empty() => match following.standing(&session, number).await {
                 Standing::Runs => {}
-                Standing::Gone => return,
-                Standing::Over => break,
+                Standing::Gone => return End::Unknown,
+                Standing::Over => {
+                    let has_mark = following.has_late_mark().await;
+                    left.print(&std::mem::take(&mut following.early));
+                    match following.scanner.state() {
+                        State::Ended(status) if has_mark => break End::Exited(status),
+                        State::Before | State::Running | State::Ended(_) => break End::Unknown,
+                    }
+                }
             },
-            Some(piece) => _ = following.scanner.push(&piece),
-            None => return,
+            Some(piece) => following.early = following.scanner.push(&piece),
+            None => return End::Unknown,
         }
-    }
+    };
     following.end(session, number);
+    end
 }
 
 impl Session {

@@ -339,6 +339,7 @@ impl Tmux {
             turns: parking_lot::Mutex::default(),
             known: parking_lot::Mutex::default(),
             unfinished: Unfinished::default(),
+            left: self.left.clone(),
             is_here: self.backend.is_this_machine(),
             client,
         })

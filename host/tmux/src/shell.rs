@@ -92,16 +92,27 @@ pub(super) fn mark(cell: Option<&Arc<Profile>>) -> &str {
 
 impl Session {
     /// The words that a pane runs, and its mark; the shell is the one that the session was made with.
-    pub(super) async fn program(&self, cell: Option<&Arc<Profile>>) -> Result<(String, String), Failure> {
+    pub(super) async fn program(
+        &self,
+        cell: Option<&Arc<Profile>>,
+        directory: Option<&str>,
+    ) -> Result<(String, String), Failure> {
         let shell = self.client.run(&commands::show_of(&self.id, "@toolcrib_program")).await?;
-        let Start { before, mark, .. } = start(cell, &*self.place, &self.own, &self.root)?;
+        let root = directory.map_or(self.root.as_path(), Path::new);
+        let Start { before, mark, .. } = start(cell, &*self.place, &self.own, root)?;
         Ok((format!("exec {before} {shell}"), mark))
     }
 
-    /// Makes a pane of this name, in a window of its own, so that every pane is wide; returns its number and the mark of its cell.
-    pub(super) async fn open(&self, name: &str, cell: Option<&Arc<Profile>>) -> Result<(u32, String), Failure> {
-        let (program, mark) = self.program(cell).await?;
-        let made = self.client.run(&commands::new_window(&self.id, name, &program)).await?;
+    /// Makes a pane of this name, in a window of its own, so that every pane is wide; returns its number and the mark of its cell. Its shell begins
+    /// in a directory, or where shells begin.
+    pub(super) async fn open(
+        &self,
+        name: &str,
+        cell: Option<&Arc<Profile>>,
+        directory: Option<&str>,
+    ) -> Result<(u32, String), Failure> {
+        let (program, mark) = self.program(cell, directory).await?;
+        let made = self.client.run(&commands::new_window(&self.id, name, directory, &program)).await?;
         let number = pane::number(&made).ok_or_else(|| Failure::failed(format!("tmux made no pane: {made}")))?;
         let named = [commands::set(number, "@toolcrib_pane", name), commands::set(number, CELL, &mark)];
         self.client.run_all(named).await?;
@@ -112,7 +123,7 @@ impl Session {
     /// Puts a pane with a new shell in the place of one; returns its number. The shell is not exchanged within the pane: a tmux 3.3a that is to
     /// respawn a pane, of whose output some client has not been told all, ends with all its sessions (`not enough data` in its `control.c`).
     pub(super) async fn replace(&self, number: u32, name: &str, cell: Option<&Arc<Profile>>) -> Result<u32, Failure> {
-        let (new, _) = self.open(name, cell).await?;
+        let (new, _) = self.open(name, cell, None).await?;
         self.learn(name, None);
         let placed = self.client.run_all([commands::swap_panes(new, number), commands::kill_pane(number)]).await;
         // It may have ended meanwhile; where another host has put one in its place, that one stays.

@@ -7,7 +7,7 @@ mod typing;
 
 use super::Refusal;
 use super::bindings::toolcrib::plugin::{panes, types};
-use super::shell::check_why;
+use super::shell::{Plan, check_why};
 use crate::reach::Reach;
 use crate::sandbox::State;
 use backend::cell::Profile;
@@ -19,7 +19,7 @@ use policy::confine::Confinement;
 use policy::shell::AdmittedAction;
 use std::sync::Arc;
 use std::time::Duration;
-use tmux::{OwnPane, Panes, Place, Selector, Tmux, View};
+use tmux::{End, Left, Look, OwnPane, Panes, Place, Selector, Tmux, View};
 use typing::{Target, landing, own_shown};
 
 /// What one capture returns at most, as `wit/panes.wit` promises.
@@ -53,6 +53,20 @@ impl panes::Host for State {
         let text = text[begin..].to_owned();
         let unchanged_ms = self.scope.unchanged_ms(format!("{id} {view:?}"), &text);
         Ok(panes::Screen { text, notices, unchanged_ms })
+    }
+
+    async fn follow(
+        &mut self,
+        pane: types::Pane,
+        wait_ms: u64,
+        head: u32,
+        tail: u32,
+    ) -> Result<panes::Progress, Refusal> {
+        self.grants()?.panes()?;
+        check_delay(wait_ms)?;
+        let tmux = self.scope.panes.managed().await?.cloned().ok_or_else(no_panes)?;
+        let left = tmux.left_running(&Selector::from(pane)).await?;
+        Ok(follow(&left, Duration::from_millis(wait_ms), (head, tail), &self.scope).await?)
     }
 
     async fn send(
@@ -125,6 +139,36 @@ async fn look(
     let place = pane.place();
     notices.extend(place.notices.into_iter().chain(notice));
     Ok((place.id, text, notices))
+}
+
+async fn follow(
+    left: &Left,
+    wait: Duration,
+    (head, tail): (u32, u32),
+    scope: &Arc<Reach>,
+) -> Result<panes::Progress, Failure> {
+    let look = {
+        let _waiting = scope.clock.waiting();
+        tokio::select! {
+            look = left.look(wait) => look,
+            () = scope.cancel.cancelled() => return Err(Failure::cancelled()),
+        }
+    };
+    let Look { command, printed, dropped, end } = look;
+    let output = Plan::alone(wait, head, tail, scope).read(&printed, scope).await;
+    let mut notices = Vec::new();
+    if dropped > 0 {
+        notices.push(format!("{dropped} bytes that it printed before were not kept"));
+    }
+    let exit_code = match end {
+        None => None,
+        Some(End::Exited(status)) => Some(status),
+        Some(End::Unknown) => {
+            notices.push(format!("it has ended in pane {}, and its shell did not report how", left.id()));
+            None
+        }
+    };
+    Ok(panes::Progress { command, is_running: end.is_none(), exit_code, output: output.into(), notices })
 }
 
 pub(super) fn no_panes() -> Failure {

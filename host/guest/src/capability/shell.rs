@@ -23,6 +23,7 @@ use policy::shell::{AdmittedCommand, ShellGrant, Wanted};
 use process::{Given, PlainProcess};
 use serde_json::{Value, json};
 use std::time::Duration;
+use stream::Stream;
 use tmux::{Panes, Selector};
 use wasmtime::component::Resource;
 
@@ -123,7 +124,8 @@ impl shell::HostCommand for State {
         }
         let confinement = grant.confinement(&self.scope).await?;
         let goes_to = if tmux.is_some() { Destination::Pane } else { Destination::Process };
-        let target = tmux.as_ref().map(|tmux| Target::new(tmux, &command.pane, confinement.cell(), &self.scope));
+        let target =
+            tmux.as_ref().map(|tmux| Target::new(tmux, &command.pane, confinement.cell(), plan.dispatch, &self.scope));
         let process = PlainProcess::new(&*self.scope.backend, &with);
         let site = target.as_ref().map_or(&process as &dyn Site, |target| target);
         let Command { text, declaration, .. } = command;
@@ -225,6 +227,13 @@ impl Plan {
     pub(super) fn alone(wait: Duration, head: u32, tail: u32, scope: &Reach) -> Self {
         let (head_chars, tail_chars) = (head as usize, tail as usize);
         Self { wait, dispatch: false, wants_pane: false, head_chars, tail_chars, head_bytes: head_bytes(scope) }
+    }
+
+    /// Reads what a command has printed as its output is read.
+    pub(super) async fn read(&self, printed: &[u8], scope: &Reach) -> Captured {
+        let mut stream = Stream::new("stdout", self, scope);
+        stream.push(printed).await;
+        stream.finish().await
     }
 }
 

@@ -5,6 +5,7 @@ use super::{End, Plan, made, printed, shell, told, with_way_out};
 use crate::reach::Reach;
 use backend::cell::Profile;
 use base::envelope::{Failure, Kind, duration};
+use command::Script;
 use egress::Calling;
 use futures_util::future::BoxFuture;
 use kept_output::Captured;
@@ -23,6 +24,8 @@ use tokio::sync::Mutex;
 const AFTER_INTERRUPT: Duration = Duration::from_millis(1500);
 /// How long the trip there may take beside the wait, until the command runs.
 const TRIP: Duration = Duration::from_secs(5);
+/// How long the shared pane is waited for before a command gets a pane for itself.
+const SHARED_TURN: Duration = Duration::from_secs(1);
 
 /// The pane that a command goes to, found when it is first needed: by the question that names it, or by the command.
 pub(super) struct Target<'t> {
@@ -30,8 +33,21 @@ pub(super) struct Target<'t> {
     selector: &'t Selector,
     /// What its shell has to be confined to.
     cell: Option<&'t Arc<Profile>>,
+    /// Whether it may be a pane for this command alone.
+    extra: Extra,
     scope: &'t Arc<Reach>,
     found: Mutex<Option<Pane>>,
+}
+
+/// Whether a command gets a pane for itself.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Extra {
+    /// It named a pane, or settings say no.
+    Never,
+    /// Where the shared one is busy.
+    IfBusy,
+    /// It goes on after its call.
+    Always,
 }
 
 impl<'t> Target<'t> {
@@ -39,9 +55,24 @@ impl<'t> Target<'t> {
         tmux: &'t Tmux,
         selector: &'t Selector,
         cell: Option<&'t Arc<Profile>>,
+        goes_on: bool,
         scope: &'t Arc<Reach>,
     ) -> Self {
-        Self { tmux, selector, cell, scope, found: Mutex::default() }
+        let extra = match goes_on {
+            _ if !tmux.has_extra() || *selector != Selector::default() => Extra::Never,
+            true => Extra::Always,
+            false => Extra::IfBusy,
+        };
+        Self { tmux, selector, cell, extra, scope, found: Mutex::default() }
+    }
+
+    /// Makes a pane for this command alone.
+    async fn extra(&self, command: &AdmittedCommand) -> Result<Pane, Failure> {
+        let text = command.text().to_owned();
+        let program = command::aside(move || Script::parse(&text).ok()?.program()).await.flatten();
+        let mut pane = self.tmux.extra(program.as_deref().unwrap_or("command"), self.cell, command).await?;
+        pane.notices.push(format!("it runs in pane {}, whose shell is a new one", pane.shown()));
+        Ok(pane)
     }
 
     async fn find(&self) -> Result<Pane, Failure> {
@@ -66,7 +97,8 @@ impl Site for Target<'_> {
                 directory = pane.directory().await;
             }
             let backend = self.scope.backend.name().to_owned();
-            let landing = Landing { backend, pane: Some(pane.shown()), directory: directory?, delay: None };
+            let shown = if self.extra == Extra::Always { pane.shown_beside() } else { pane.shown() };
+            let landing = Landing { backend, pane: Some(shown), directory: directory?, delay: None };
             *found = Some(pane);
             Ok(landing)
         })
@@ -85,6 +117,7 @@ pub(super) async fn run(
     let before = command.met(&*scope.backend);
     let (Begun { mut run, directory, mut notices }, calling) = start(command, &target, plan.wait, &mut watched).await?;
     if plan.dispatch {
+        notices.into_iter().for_each(|notice| scope.guard.notice(notice));
         return Ok(shell::Outcome::Dispatched(run.pane()));
     }
     if let Some(files) = tmux.other_than(&directory).await {
@@ -105,8 +138,10 @@ pub(super) async fn run(
         Ok(End::TimedOut) => {
             let message =
                 format!("timed out waiting for the command after {}; it is still running", duration(plan.wait));
-            let failure = Failure::new(Kind::TimedOut, message)
-                .hint("see its progress with capture-pane, or end it with send-keys `C-c`");
+            let failure = Failure::new(Kind::TimedOut, message).hint(format!(
+                "`command_output` with `target` `{}` returns the rest and its exit code; send-keys `C-c` ends it",
+                run.pane()
+            ));
             Err(told(with_output(failure, &run, stdout).await, made(watched, command, scope).await, calling.as_ref()))
         }
         Ok(End::Cancelled) => {
@@ -134,17 +169,32 @@ async fn start(
     let is_typed = AtomicBool::new(false);
     let started = async {
         let mut pane = match target.found.lock().await.take() {
+            _ if target.extra == Extra::Always => target.extra(command).await?,
             Some(pane) => pane,
             None => target.find().await?,
         };
         // Only now, as it may be the cell of a pane that was found.
         let calling = target.scope.services.egress.serve_command(command, &target.scope.scope)?;
         command.enter(watched, &*target.scope.backend);
-        let mut begun = pane.run(command, wait, &is_typed).await;
+        let turn = if target.extra == Extra::IfBusy { SHARED_TURN } else { tmux::TURN };
+        let mut begun = pane.run(command, wait, turn, &is_typed).await;
         let is_typed_yet = || is_typed.load(Ordering::Acquire);
         if begun.as_ref().is_err_and(|failure| !is_typed_yet() && pane.is_gone(failure)) {
-            pane = target.find().await?;
-            begun = pane.run(command, wait, &is_typed).await;
+            pane = if target.extra == Extra::Always { target.extra(command).await? } else { target.find().await? };
+            begun = pane.run(command, wait, turn, &is_typed).await;
+        }
+        if target.extra == Extra::IfBusy
+            && let Err(busy) = &begun
+            && busy.kind == Kind::Busy
+            && !is_typed_yet()
+        {
+            let why = format!("{}, so the command has a pane for itself", busy.message);
+            // Where there can be none, the shared one is waited for.
+            if let Ok(extra) = target.extra(command).await {
+                pane = extra;
+                pane.notices.insert(0, why);
+            }
+            begun = pane.run(command, wait, tmux::TURN, &is_typed).await;
         }
         let mut begun = begun?;
         begun.notices.splice(..0, pane.notices);

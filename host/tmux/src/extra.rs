@@ -1,0 +1,93 @@
+//! Panes that commands get for themselves, so that none waits for the shared one: each is made for one command, named after its program, with a
+//! new shell that begins where the shared pane is.
+
+use super::commands;
+use super::names;
+use super::pane::{Entry, Pane};
+use super::server::FIELD;
+use super::{Selector, Session, Tmux};
+use backend::cell::Profile;
+use base::envelope::{Failure, Kind};
+use futures_util::future::BoxFuture;
+use policy::shell::AdmittedCommand;
+use std::sync::Arc;
+
+/// The option of a pane that was made for one command.
+pub(super) const EXTRA: &str = "@toolcrib_extra";
+
+impl Tmux {
+    /// Commands that name no pane may get one for themselves.
+    pub fn has_extra(&self) -> bool {
+        self.has_extra
+    }
+
+    /// Makes a pane for one command, named after its program. Where the session has as many panes as it may have, one goes that was made so and
+    /// whose command has ended.
+    ///
+    /// # Errors
+    ///
+    /// `limit` when none can go.
+    pub fn extra<'a>(
+        &'a self,
+        program: &'a str,
+        cell: Option<&'a Arc<Profile>>,
+        _: &'a AdmittedCommand,
+    ) -> BoxFuture<'a, Result<Pane, Failure>> {
+        Box::pin(async move {
+            let shared = self.find_again(&Selector::default(), cell).await?;
+            let directory = shared.directory().await?;
+            let (session, notices) = (shared.session, shared.notices);
+            let mut panes = session.panes().await?;
+            if panes.len() as u64 >= self.max_panes {
+                let gone = session.end_extra(&panes).await?.ok_or_else(|| self.too_many(&session))?;
+                panes.retain(|pane| pane.number() != gone);
+            }
+            let named = names::pane(Some(program)).unwrap_or_else(|_| "command".into());
+            let is_free = |name: &String| !panes.iter().any(|pane| pane.is_called(name));
+            let more = (2..).map(|number| format!("{named}-{number}"));
+            let name = std::iter::once(named.clone()).chain(more).find(is_free).expect("there is no last number");
+            let pane = self.make_in(session, &name, cell, notices, directory.as_deref()).await?;
+            pane.session.client.run(&commands::set(pane.number, EXTRA, "1")).await?;
+            Ok(pane)
+        })
+    }
+
+    pub(super) fn too_many(&self, session: &Session) -> Failure {
+        let message = format!("limit: tmux panes {} in session `{}`, and all are in use", self.max_panes, session.name);
+        let hint = self.remedies.raise("tmux.max_panes", self.max_panes, "end one with tmux-kill-pane");
+        Failure::limit(message).hint(hint)
+    }
+}
+
+impl Session {
+    /// Ends a pane that was made for a command which has ended; returns its number.
+    async fn end_extra(&self, panes: &[Entry]) -> Result<Option<u32>, Failure> {
+        let asked = format!("#{{pane_id}}{FIELD}#{{{EXTRA}}}");
+        let said = self.client.run(&commands::list_panes_of(&self.id, &asked)).await?;
+        let extra: Vec<u32> =
+            said.lines().filter_map(|line| super::pane::number(line.strip_suffix(&format!("{FIELD}1"))?)).collect();
+        for pane in panes.iter().filter(|pane| extra.contains(&pane.number())) {
+            let number = pane.number();
+            // A command of this host that is about to begin has no sign there yet.
+            let Ok(_turn) = self.turn(number).try_lock_owned() else { continue };
+            match self.is_idle(number).await {
+                Ok(true) => {
+                    self.client.run(&commands::kill_pane(number)).await?;
+                    return Ok(Some(number));
+                }
+                Ok(false) => {}
+                // It ended by itself.
+                Err(failure) if failure.kind == Kind::ExecutionFailed => {}
+                Err(failure) => return Err(failure),
+            }
+        }
+        Ok(None)
+    }
+
+    /// Nothing runs in a pane, and nobody has begun a line in it.
+    async fn is_idle(&self, number: u32) -> Result<bool, Failure> {
+        let condition = self.condition(number).await?;
+        let is_free = condition.holder.is_empty() || self.free_stale(number, &condition).await?;
+        Ok(is_free && condition.is_at_prompt() && !condition.may_have_line())
+    }
+}
