@@ -107,10 +107,11 @@ fn a_name_that_leads_to_a_blocked_address_is_closed() {
 fn this_machine_is_closed_until_it_is_named() {
     in_a_world(|world| {
         open_web();
-        for url in ["http://localhost/", "http://localhost:8080/", "http://app.localhost/"] {
+        for url in ["http://localhost/", "http://app.localhost/"] {
             assert_closed(world, &[], url, "fetch_allowed_domains");
         }
-        for url in ["http://127.0.0.1/", "http://[::1]/", "http://127.0.0.1:8080/"] {
+        // There may be a server in the session's own cell: that is said first.
+        for url in ["http://127.0.0.1/", "http://[::1]/", "http://127.0.0.1:8080/", "http://localhost:8080/"] {
             assert_closed(world, &[], url, "fetch_private_ranges");
         }
         world.assert_record(&[]);
