@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use toolcrib_tests::shell::declared;
 
 /// What is called in which order, so that each finds what the one before has made.
-const ORDER: [&str; 15] = [
+const ORDER: [&str; 14] = [
     "time",
     "write_file",
     "read_file",
@@ -14,7 +14,6 @@ const ORDER: [&str; 15] = [
     "file_search",
     "file_edit",
     "run_shell",
-    "command_output",
     "tmux-create-pane",
     "capture-pane",
     "send-keys",

@@ -92,7 +92,6 @@ fn the_tools_their_arguments_and_capabilities() {
     let lines: Vec<String> = builtins().iter().map(line).collect();
     insta::assert_snapshot!(lines.join("\n"), @"
     capture-pane(delay?, delay_ms?, end?, escape_non_printable?, include_alternate_screen?, include_escape_sequences?, join_wrapped_lines?, pane?, preserve_trailing_spaces?, session?, start?, target?) needs [panes]
-    command_output(pane?, session?, target?, wait?) needs [panes]
     fetch_url(as?, offset?, url) needs [http]
     file_edit(edits?, encoding?, expected_revision?, new_string?, old_string?, path, replace_all?) needs [files]
     file_list(path?) needs [files]

@@ -43,7 +43,7 @@ fn text(result: &Value) -> &str {
 async fn what_is_no_public_url_is_refused_with_the_line_that_would_open_it() {
     let host = TestHost::new();
     for (url, kind, message, hint) in [
-        ("http://localhost:8080/", Kind::Denied, "`localhost` is a name of the local network", "fetch_allowed_domains"),
+        ("http://localhost:8080/", Kind::Denied, "`localhost` is a name of the local network", "fetch_private_ranges"),
         (
             "http://10.0.0.1/",
             Kind::Denied,

@@ -19,7 +19,10 @@ pub(super) fn is_ours(port: u16) -> bool {
     if sockets.is_empty() {
         return false;
     }
-    let own = std::fs::metadata("/proc/self/exe").ok().map(|program| (program.dev(), program.ino()));
+    // Another program that has the library within it may have servers of its own, which are like any other.
+    let is_toolcrib = backend::local::cell_program().is_ok();
+    let own = std::fs::metadata("/proc/self/exe").ok().filter(|_| is_toolcrib);
+    let own = own.map(|program| (program.dev(), program.ino()));
     let processes = read_dir("/proc").into_iter().flatten().flatten().map(|entry| entry.path());
     processes.filter(|process| is_program(process, own)).any(|process| {
         let files = read_dir(process.join("fd")).into_iter().flatten().flatten();

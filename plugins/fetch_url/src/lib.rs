@@ -57,8 +57,8 @@ impl Tool for FetchUrl {
     const TITLE: Option<&str> = Some("Fetch a URL");
     const SUMMARY: &str = "Get a URL and return status, type and text: at most 8,000 characters a call.";
     const GUIDANCE: Guidance = Guidance {
-        when_to_use: "You know the URL of a page, a source file, an HTTP API or a server that a command started (http://localhost:3000/).",
-        when_not_to_use: "To send data or download a binary file: use `run_shell` with `curl`.",
+        when_to_use: "You know the URL: a page, an API, a server of yours (http://localhost:3000/).",
+        when_not_to_use: "To send data or get a binary file: `curl` in `run_shell`.",
         disambiguation: "`web_search` finds URLs.",
         examples: &[r#"{"url":"https://www.rust-lang.org/","as":"text"}"#],
     };

@@ -81,7 +81,7 @@ impl Tool for RunShell {
         Ok(match command.run()? {
             Outcome::Finished(finished) => Output::Finished(report(finished)),
             Outcome::Dispatched(pane) => Output::Dispatched(format!(
-                "the command is still running in pane `{pane}`; `command_output` returns what it prints and its exit code"
+                "the command is still running in pane `{pane}`; `capture-pane` shows its progress"
             )),
         })
     }

@@ -138,10 +138,8 @@ pub(super) async fn run(
         Ok(End::TimedOut) => {
             let message =
                 format!("timed out waiting for the command after {}; it is still running", duration(plan.wait));
-            let failure = Failure::new(Kind::TimedOut, message).hint(format!(
-                "`command_output` with `target` `{}` returns the rest and its exit code; send-keys `C-c` ends it",
-                run.pane()
-            ));
+            let failure = Failure::new(Kind::TimedOut, message)
+                .hint("see its progress with capture-pane, or end it with send-keys `C-c`");
             Err(told(with_output(failure, &run, stdout).await, made(watched, command, scope).await, calling.as_ref()))
         }
         Ok(End::Cancelled) => {
