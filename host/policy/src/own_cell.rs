@@ -70,7 +70,8 @@ impl Covered<'_> {
         Box::pin(async move {
             let host = target.host();
             let is_named = matches!(host, Host::Name(name) if name == CELL);
-            if !is_named && !(is_loopback(host) && !self.rules.opens(host)) {
+            let is_meant = is_named || is_loopback(host) && !self.rules.opens(host);
+            if !is_meant {
                 return Ok(None);
             }
             let cell = Host::Name(CELL.into());
