@@ -61,7 +61,7 @@ fn list(global: &Global, setup: &Setup, cells: &[Found], as_json: bool) -> Resul
             let url = published.contains(port).then(|| format!("http://127.0.0.1:{port}"));
             let number = port.to_string();
             let shown = url.clone().unwrap_or_else(|| format!("`{} {port}`", line(global, "panes ports publish")));
-            table.row([number.as_str(), &panes.join(", "), &shown].into_iter());
+            table.row([number.as_str(), &panes.join(", "), &shown]);
             rows.push(json!({ "port": port, "panes": panes, "url": url }));
         }
     }
