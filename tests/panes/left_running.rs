@@ -46,7 +46,6 @@ fn a_command_that_timed_out_tells_its_rest_and_its_exit_code() {
     let answer = crib.within("echo early; sleep 2; echo late; (exit 7)", "500ms");
     let error = &answer["error"];
     assert_eq!(error["kind"], "timed_out", "{answer}");
-    let pane = error["data"]["pane"].as_str().expect("a pane").to_owned();
     // The shared pane is busy: the next one has a pane for itself, in the same directory.
     let answer = crib.within("pwd", "30s");
     assert_eq!(answer["result"]["stdout"], "/\n", "{answer}");
