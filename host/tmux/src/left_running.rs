@@ -175,14 +175,14 @@ mod tests {
         }
     }
 
-    #[tokio::test(start_paused = true)]
+    #[tokio::test]
     async fn each_look_tells_what_came_since_the_last_one() {
         let left = left();
         left.print(b"one\ntwo\nthr");
         let look = left.look(Duration::ZERO).await;
         assert_eq!((look.printed.as_slice(), look.end), (b"one\ntwo\n".as_slice(), None));
         left.print(b"ee");
-        assert_eq!(left.look(Duration::from_secs(9)).await.printed, b"");
+        assert_eq!(left.look(Duration::from_millis(1)).await.printed, b"");
         left.end(End::Exited(3));
         let look = left.look(Duration::from_secs(9)).await;
         assert_eq!((look.printed.as_slice(), look.end), (b"three".as_slice(), Some(End::Exited(3))));
@@ -194,7 +194,7 @@ mod tests {
         let left = Arc::new(left());
         let other = left.clone();
         let waiting = tokio::spawn(async move { other.look(Duration::from_secs(600)).await.end });
-        tokio::time::sleep(Duration::from_millis(20)).await;
+        tokio::task::yield_now().await;
         left.end(End::Unknown);
         let told = tokio::time::timeout(Duration::from_secs(60), waiting).await.expect("the end is told");
         assert_eq!(told.expect("a look"), Some(End::Unknown));
