@@ -336,5 +336,5 @@ fn no_cell_reaches_a_listener_of_a_toolcrib_program() {
     assert_eq!(fetch(others)["stdout"], "outside");
     let refused = fetch(published);
     assert!(!refused["stdout"].as_str().is_some_and(|said| said.contains("host ")), "{refused}");
-    assert!(refused["notices"].to_string().contains("a Toolcrib program of yours listens"), "{refused}");
+    assert!(refused["notices"].to_string().contains("a Toolcrib program listens"), "{refused}");
 }

@@ -111,3 +111,20 @@ fn without_the_setting_all_commands_go_to_the_shared_pane() {
     let answer = crib.within("echo never", "1500ms");
     assert_eq!(answer["error"]["kind"], "busy", "{answer}");
 }
+
+/// tmux runs the commands of a format outside any cell.
+#[test]
+fn a_directory_that_is_named_like_a_format_runs_nothing() {
+    let mut crib = Crib::with(&[OFFERED, EXTRA]);
+    for name in ["#(touch owned)", "##(touch owned)", "#{pane_id}", "#[fg=red]", "%H"] {
+        let (code, said) = crib.run(&format!("mkdir -p '{name}' && cd '{name}' && pwd"));
+        assert_eq!(code, 0, "{name}: {said}");
+        let pane = leave(&mut crib, "pwd; sleep 1");
+        let printed =
+            follow(&mut crib, json!({ "target": pane }), "20s")["output"].as_str().expect("output").to_owned();
+        assert_eq!(printed, said, "{name}");
+        assert_eq!(crib.run("cd ..").0, 0);
+    }
+    let owned = |directory: &str| crib.program.path(directory).join("owned").exists();
+    assert!(!owned("work") && !owned(""), "a format was run");
+}

@@ -22,6 +22,7 @@ pub mod environment;
 pub mod event_kind;
 pub mod input;
 pub mod mountinfo;
+pub mod own_listener;
 pub mod paths;
 pub mod principal;
 pub mod target;

@@ -28,7 +28,7 @@ const MAX_DEPTH: usize = 64;
 /// Bytes of an answer to a program that need not be a script; a longer one must be a script.
 const ANSWER_BYTES: usize = 1024;
 
-/// Commands of the shell by which no script is named.
+/// Commands of the shell itself.
 const OF_THE_SHELL: [&str; 16] = [
     ":", ".", "cd", "echo", "eval", "exec", "exit", "export", "printf", "set", "source", "test", "trap", "true",
     "umask", "wait",
@@ -142,7 +142,7 @@ impl Script {
         })
     }
 
-    /// The name of the program that a script comes to: of its last command that is none of the shell's own.
+    /// The program of a script's last command, by its name; commands of the shell itself do not count.
     #[must_use]
     pub fn program(&self) -> Option<String> {
         let names = self.commands.iter().rev().map(|command| basename(&command.words[0]));

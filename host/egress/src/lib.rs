@@ -16,7 +16,6 @@ mod client;
 mod connect;
 mod own;
 mod own_cell;
-mod own_listeners;
 mod published;
 mod redirects;
 mod resolver;

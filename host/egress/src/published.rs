@@ -6,6 +6,7 @@ use super::own_cell::connected;
 use super::{Egress, own_cell};
 use backend::Backend;
 use backend::cell::{PaneCell, Profile};
+use base::own_listener::{self, Mark};
 use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
 use policy::shell::AdmittedCommand;
@@ -28,7 +29,7 @@ pub(super) struct Published(Mutex<HashMap<u16, Port>>);
 
 /// A port of this machine's loopback.
 enum Port {
-    /// It leads to this cell, until the guard goes.
+    /// Leads to this cell until the guard is dropped.
     Open { leads_to: Arc<Mutex<Arc<Profile>>>, _ends: DropGuard },
     /// Another program has it, which was told.
     Taken,
@@ -77,21 +78,27 @@ fn open(port: u16, profile: &Arc<Profile>, backend: &Arc<dyn Backend>) -> io::Re
     Ok(Port::Open { leads_to, _ends: end.drop_guard() })
 }
 
-fn listener(port: u16) -> io::Result<TcpListener> {
-    let listener = std::net::TcpListener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, port)))?;
-    listener.set_nonblocking(true)?;
-    TcpListener::from_std(listener)
+/// A listener on this machine's loopback, with the mark that keeps cells from it.
+struct Listener {
+    socket: TcpListener,
+    _mark: Mark,
+}
+
+fn listener(port: u16) -> io::Result<Listener> {
+    let socket = std::net::TcpListener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, port)))?;
+    socket.set_nonblocking(true)?;
+    Ok(Listener { _mark: own_listener::mark(port)?, socket: TcpListener::from_std(socket)? })
 }
 
 async fn carry_all(
-    listener: TcpListener,
+    listener: Listener,
     port: u16,
     sockets: impl Fn() -> io::Result<Vec<OwnedFd>> + Clone + Send + 'static,
 ) {
     let room = Arc::new(Semaphore::new(MOST_CONNECTIONS));
     loop {
         let Ok(room) = room.clone().acquire_owned().await else { return };
-        let Ok((client, _)) = listener.accept().await else {
+        let Ok((client, _)) = listener.socket.accept().await else {
             // No descriptor is left: others end meanwhile.
             tokio::time::sleep(own_cell::PAUSE).await;
             continue;
@@ -126,7 +133,7 @@ pub fn publish_port(
     Box::pin(async move {
         let ended = has_ended(cell.shell()?);
         let listener = listener(at)?;
-        begun(listener.local_addr()?);
+        begun(listener.socket.local_addr()?);
         let cell = Arc::new(cell);
         tokio::select! {
             () = carry_all(listener, port, move || cell.sockets()) => Ok(()),

@@ -76,7 +76,7 @@ impl Session {
                     return Ok(Some(number));
                 }
                 Ok(false) => {}
-                // It ended by itself.
+                // The pane has ended meanwhile.
                 Err(failure) if failure.kind == Kind::ExecutionFailed => {}
                 Err(failure) => return Err(failure),
             }
@@ -84,7 +84,7 @@ impl Session {
         Ok(None)
     }
 
-    /// Nothing runs in a pane, and nobody has begun a line in it.
+    /// Whether a pane is at an empty prompt and no command holds it.
     async fn is_idle(&self, number: u32) -> Result<bool, Failure> {
         let condition = self.condition(number).await?;
         let is_free = condition.holder.is_empty() || self.free_stale(number, &condition).await?;

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Notify;
 
-/// Bytes that a command printed and nobody has looked at, of which the last are kept.
+/// The most bytes of unread output that are kept of a command; older ones are dropped.
 const UNSEEN_BYTES: usize = 1 << 20;
 /// Panes whose last command is known.
 const PANES: usize = 100;
@@ -52,7 +52,7 @@ pub enum End {
     Unknown,
 }
 
-/// What there is to say of a command that was left running.
+/// The unread output and the state of a command that was left running.
 pub struct Look {
     /// The beginning of its text.
     pub command: String,

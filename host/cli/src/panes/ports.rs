@@ -76,7 +76,7 @@ async fn cells(setup: &Setup) -> Result<Vec<Found>, Failure> {
     let mut all = BTreeMap::<u64, Found>::new();
     for session in tmux.found().await?.into_iter().filter(|session| session.here) {
         for pane in session.panes {
-            // One that ends meanwhile is left out.
+            // A pane that has ended since is skipped.
             let Some(cell) = backend.pane_cell(&profile, &pane.process) else { continue };
             let (Ok(number), Ok(ports)) = (cell.number(), cell.listening()) else { continue };
             let found = all.entry(number).or_insert_with(|| Found { cell, panes: BTreeSet::new(), ports });

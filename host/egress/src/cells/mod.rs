@@ -14,11 +14,12 @@ mod tunnel;
 
 use super::connect::{connect, own_addresses};
 use super::resolver::Names;
-use super::{Egress, own_cell, own_listeners};
+use super::{Egress, own_cell};
 use backend::Backend;
 use backend::cell::{Listeners, Profile};
 use base::addresses::Special;
 use base::envelope::{Failure, Kind};
+use base::own_listener;
 use base::target::Target;
 use names::MadeUp;
 use parking_lot::Mutex;
@@ -359,35 +360,9 @@ impl Network {
             caller.judge.admit_address(target, address, special, is_own)
         };
         let route = connect(&self.resolver, admitted, judge).await?;
-        self.check_listener(&route).await?;
+        check_listener(&route)?;
         let stream = stream(&route).await?;
         Ok(Server { target: route.target().clone(), stream, is_in_cell: false })
-    }
-
-    /// Refuses what leads to a listener of a Toolcrib program on this machine.
-    async fn check_listener(&self, route: &Route) -> Result<(), Failure> {
-        let port = route.target().port();
-        let own = own_addresses()?;
-        let leads_here = |address: &SocketAddr| {
-            let address = address.ip().to_canonical();
-            address.is_loopback() || address.is_unspecified() || own.contains(&address)
-        };
-        if !route.addresses().iter().any(leads_here) {
-            return Ok(());
-        }
-        let is_ours = tokio::task::spawn_blocking(move || own_listeners::is_ours(port)).await;
-        // Not known is no.
-        match is_ours {
-            Ok(false) => Ok(()),
-            Ok(true) | Err(_) => {
-                let message = format!(
-                    "a Toolcrib program of yours listens at `{}`, and no cell reaches those",
-                    route.target().server()
-                );
-                Err(Failure::denied(message)
-                    .hint("nothing opens it; a port of the cell itself is at `localhost` there"))
-            }
-        }
     }
 
     /// Notes that a server is not reached as a client asks for it.
@@ -503,4 +478,22 @@ pub(super) async fn stream(route: &Route) -> Result<TcpStream, Failure> {
 /// Ends a connection so that its program sees an error and no end.
 fn reset(stream: &TcpStream) {
     let _ = rustix::net::sockopt::set_socket_linger(stream, Some(Duration::ZERO));
+}
+
+/// Refuses what leads to a listener of a Toolcrib program on this machine.
+fn check_listener(route: &Route) -> Result<(), Failure> {
+    let port = route.target().port();
+    let own = own_addresses()?;
+    let leads_here = |address: &SocketAddr| {
+        let address = address.ip().to_canonical();
+        address.is_loopback() || address.is_unspecified() || own.contains(&address)
+    };
+    if !route.addresses().iter().any(leads_here) {
+        return Ok(());
+    }
+    if !own_listener::is_marked(port) {
+        return Ok(());
+    }
+    let message = format!("a Toolcrib program listens at `{}`, and no cell reaches those", route.target().server());
+    Err(Failure::denied(message).hint("nothing opens it; a port of the cell itself is at `localhost` there"))
 }

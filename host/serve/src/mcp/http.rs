@@ -16,6 +16,7 @@ use super::hang_up::is_hung_up;
 use super::in_place::{Begun, Called, FirstTurn, InPlace};
 use super::stdio::Line;
 use super::token::Token;
+use base::own_listener;
 use bytes::Bytes;
 use chosen::Chosen;
 use futures_util::future::BoxFuture;
@@ -129,6 +130,8 @@ where
 {
     let listener = TcpListener::bind(options.listen).await?;
     let address = listener.local_addr()?;
+    // No cell connects here.
+    let _mark = own_listener::mark(address.port())?;
     let gate = Arc::new(Gate::new(options, address, handler, stop.clone())?);
     bound(address);
     let (connections, admitted) = (TaskTracker::new(), room());

@@ -42,11 +42,11 @@ pub(super) struct Target<'t> {
 /// Whether a command gets a pane for itself.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Extra {
-    /// It named a pane, or settings say no.
+    /// The command names a pane, or settings forbid it.
     Never,
-    /// Where the shared one is busy.
+    /// If the shared pane is busy.
     IfBusy,
-    /// It goes on after its call.
+    /// The command continues after its call.
     Always,
 }
 
