@@ -18,7 +18,7 @@ fn a_sound_installation_has_nothing_bad() {
     let found =
         |subject: &str| report.iter().find(|line| line.1 == subject).unwrap_or_else(|| panic!("{subject}: {text}")).2;
     assert!(found("version").contains("wasmtime"));
-    assert!(found("plugins").starts_with("37 loaded; "));
+    assert!(found("plugins").starts_with("38 loaded; "));
     assert!(found("backend").starts_with("local: /"));
     assert_eq!(found("approvals"), "no terminal: actions that need one are denied");
     let reach = found("reach of run_shell");
@@ -37,7 +37,7 @@ fn a_broken_plugin_is_bad_and_the_rest_is_reported_all_the_same() {
     let found =
         format!("`{}` was refused: it is a core module, not a component: build it for wasm32-wasip2", file.display());
     assert!(report(&text).contains(&("bad", "plugin", &found)), "{text}");
-    assert!(report(&text).iter().any(|line| line.1 == "plugins" && line.2.starts_with("36 loaded; ")), "{text}");
+    assert!(report(&text).iter().any(|line| line.1 == "plugins" && line.2.starts_with("37 loaded; ")), "{text}");
 }
 
 #[test]

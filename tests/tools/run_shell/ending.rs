@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use toolcrib::call::{Arguments, Request};
 use toolcrib::envelope::{Failure, Kind};
 use toolcrib::event::{Event, NoEvents};
-use toolcrib_tests::processes::{kill, running, unique_seconds};
+use toolcrib_tests::processes::{kill, running, sleeping, unique_seconds};
 use toolcrib_tests::shell::{harmless, waiting};
 use toolcrib_tests::{PATIENCE, Program, TestHost, eventually};
 
@@ -191,9 +191,9 @@ async fn a_process_in_the_background_lives_on_and_is_named() {
     let begin = Instant::now();
     let result = host.result("run_shell", waiting(&format!("sleep {seconds} & echo $!; echo hi >&2"), "100s")).await;
     let took = begin.elapsed();
-    // The shell may have ended before its child is that program.
-    eventually("it runs", || !running(&seconds).is_empty());
-    let left = running(&seconds);
+    // The shell may have ended before its child is that program: until then the child has the words of the shell, and for a moment none.
+    eventually("it runs", || !sleeping(&seconds).is_empty());
+    let left = sleeping(&seconds);
     kill(&left);
     assert!(took < Duration::from_secs(50), "it was waited for");
     let pid = text(&result, "stdout").trim().to_owned();
