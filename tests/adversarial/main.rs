@@ -90,6 +90,7 @@ mod f18_planted_code;
 mod f19_kept_output;
 mod f20_credentials;
 mod f21_search_race;
+mod f22_checkpoints;
 mod files;
 mod k01_answered_by_the_model;
 mod k02_switch_to_the_own_pane;

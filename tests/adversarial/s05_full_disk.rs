@@ -33,7 +33,7 @@ const STORY: &str = r#"
 const SMALL: &str = r#"mount -t tmpfs -o size=8m,mode=700 tmpfs "$state""#;
 /// A large one, of which little may be used: the error is another one (`EDQUOT`).
 const BY_QUOTA: &str = r#"
-    truncate -s 128M disk && mkfs.btrfs -q -M disk >&2 && mount -o loop disk "$state" && chmod 700 "$state" &&
+    truncate -s 128M ../disk && mkfs.btrfs -q -M ../disk >&2 && mount -o loop ../disk "$state" && chmod 700 "$state" &&
     btrfs quota enable "$state" && btrfs qgroup limit 8M "$state""#;
 
 /// Only root can mount a file as a disk.

@@ -4,6 +4,7 @@
 #![expect(clippy::disallowed_methods, reason = "a benchmark starts what it compares with")]
 
 mod browser;
+mod checkpoints;
 mod floors;
 mod jobs;
 mod languages;
@@ -55,6 +56,7 @@ fn main() {
         ("records", records::records),
         ("memories", records::memories),
         ("jobs", jobs::jobs),
+        ("checkpoints", checkpoints::checkpoints),
         ("search", search::search),
         ("cycle", search::cycle),
         ("rules", rules),

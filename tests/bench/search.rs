@@ -13,11 +13,11 @@ const EACH: usize = 20;
 const TURNS: usize = 9;
 
 /// A tree as of source: directories of 20 files of 1 to 6 KiB, 5 levels deep, with ignore files.
-fn make(root: &Path) {
+pub(crate) fn make(root: &Path, files: usize) {
     let line =
         |at: usize| format!("    let value_{at} = compute({}, \"text {}\"); // line {at}\n", at * 7919 % 1000, at % 97);
     let lines: Vec<String> = (0..1000).map(line).collect();
-    for directory in 0..FILES / EACH {
+    for directory in 0..files / EACH {
         let path = root.join(format!("{}/{}/{}/d{directory}", directory % 8, directory / 8 % 10, directory / 80 % 10));
         create_dir_all(&path).expect("a directory");
         for file in 0..EACH {
@@ -45,7 +45,7 @@ pub(crate) fn search() {
     let program = Program::below(Path::new("/var/tmp"));
     quiet(&mut program.command(&["tools"]));
     let root = program.path("work");
-    make(&root);
+    make(&root, FILES);
     let mut running = served(&program, &["--offer", "files"]);
     let mut turns = |tool: &str, arguments: Value, flags: &[&str], expected: usize| {
         let line = asking(tool, &arguments);

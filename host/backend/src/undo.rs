@@ -3,11 +3,12 @@
 use super::files::{failure, open_parent, open_regular, stamp};
 use super::temporary::Temporary;
 use base::envelope::Failure;
-use cap_std::fs::{File, Metadata, MetadataExt, OpenOptions, Permissions, PermissionsExt};
+use cap_std::fs::{Dir, File, Metadata, MetadataExt, OpenOptions, Permissions, PermissionsExt};
 use rustix::fs::{Gid, Uid};
 use sha2::{Digest, Sha256};
 use std::ffi::OsStr;
 use std::io::{self, Read, Write};
+use std::os::fd::BorrowedFd;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
@@ -46,7 +47,7 @@ pub enum NotPutBack {
 }
 
 /// Reads a file that is about to be replaced.
-pub(super) fn was(directory: &cap_std::fs::Dir, name: &OsStr, replaced: &Metadata, shown: &str) -> Replaced {
+pub(super) fn was(directory: &Dir, name: &OsStr, replaced: &Metadata, shown: &str) -> Replaced {
     let opened = open_regular(directory, name, OpenOptions::new().read(true), shown);
     let Ok(Some((mut file, found))) = opened else { return Replaced::Unread };
     match read(&mut file) {
@@ -96,6 +97,23 @@ pub fn put_back(path: &Path, left: [u8; 32], was: Option<&Was>) -> Result<(), No
         return Err(NotPutBack::Changed(None));
     }
     made.replace(name).map_err(fail)
+}
+
+/// Gives a file of this content and these permissions a name of a directory, whole or not at all; `is_over` where something has the name that it
+/// takes the place of.
+///
+/// # Errors
+///
+/// What the system says.
+pub fn put(directory: BorrowedFd<'_>, name: &OsStr, content: &[u8], mode: u32, is_over: bool) -> io::Result<()> {
+    let directory = Dir::from_std_file(directory.try_clone_to_owned()?.into());
+    // A new file has the owner of its directory: only the superuser can see to that, and makes files for others.
+    let owner = if is_over { directory.symlink_metadata(name)? } else { directory.dir_metadata()? };
+    let mut made = Temporary::new(&directory)?;
+    made.file().set_permissions(Permissions::from_std(std::fs::Permissions::from_mode(mode & MODE)))?;
+    let _ = rustix::fs::fchown(made.file(), Some(Uid::from_raw(owner.uid())), Some(Gid::from_raw(owner.gid())));
+    made.file().write_all(content)?;
+    if is_over { made.replace(name) } else { made.appear(name) }
 }
 
 #[cfg(test)]

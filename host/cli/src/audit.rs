@@ -5,6 +5,7 @@ use super::setup::{dirs, load, sources, usage};
 use super::{Global, print, print_json};
 use ::audit::verify::{Fault, Known, Whole, files, verify};
 use ::audit::{Beside, Head};
+use base::dirs::Dirs;
 use base::text::sanitize;
 use serde_json::{Value, json};
 use std::fs::File;
@@ -227,6 +228,23 @@ fn show(trail: &Path, refused: bool, since: Option<Duration>, as_json: bool) -> 
         }
     }
     if as_json { Ok(ExitCode::SUCCESS) } else { rows.print() }
+}
+
+/// Returns when the call was accepted whose id begins so, in milliseconds since 1970; none where the trail has no such call.
+pub(super) fn accepted(global: &Global, dirs: &Dirs, call: &str) -> Result<Option<u64>, Failure> {
+    let trail = load(&sources(global, dirs)?)?.trail_file(dirs);
+    let mut accepted = None;
+    for path in files(&trail).unwrap_or_default() {
+        let Ok(file) = File::open(&path) else { continue };
+        for line in BufReader::new(file).split(b'\n').map_while(Result::ok) {
+            let Ok(value) = serde_json::from_slice::<Value>(&line) else { continue };
+            if text(&value, "event") == "accepted" && text(&value, "call").starts_with(call) {
+                let time = humantime::parse_rfc3339(text(&value, "time")).ok();
+                accepted = time.and_then(|time| time.duration_since(SystemTime::UNIX_EPOCH).ok()).or(accepted);
+            }
+        }
+    }
+    Ok(accepted.map(|since| since.as_millis() as u64))
 }
 
 async fn tail(trail: &Path, lines: usize, follow: bool, as_json: bool) -> Result<ExitCode, Failure> {

@@ -1,8 +1,9 @@
 //! `toolcrib files`: what commands made that acts by itself, and that is held back until a person says what becomes of it; and what file tools
-//! changed, as it was (`undo.rs`).
+//! and commands changed, as it was (`undo.rs`).
 
 mod undo;
 
+use super::global::Global;
 use super::print;
 use super::screen::{Table, print_json};
 use super::setup::{cannot, dirs, usage};
@@ -18,9 +19,10 @@ pub(super) enum Arguments {
     /// List, show, keep or drop what commands made and is held back
     #[command(subcommand)]
     Held(What),
-    /// Put files back as they were before a tool changed them
+    /// Put files back as they were before a tool or a command changed them
     #[command(
-        after_help = "A file that has changed since is left as it is. What commands changed is not kept here: use git."
+        after_help = "A file that a tool changed and that has changed since is left as it is. For commands there are checkpoints of the workspace: \
+            what would change is shown, and you are asked. Ignored files are not in a checkpoint."
     )]
     Undo(undo::Undo),
 }
@@ -50,11 +52,11 @@ pub(super) struct Which {
     id: String,
 }
 
-pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
+pub(super) async fn run(global: &Global, arguments: &Arguments) -> Result<ExitCode, Failure> {
     let dirs = dirs()?;
     let what = match arguments {
         Arguments::Held(what) => what,
-        Arguments::Undo(undo) => return undo::run(undo, &dirs),
+        Arguments::Undo(undo) => return undo::run(global, undo, &dirs).await,
     };
     let shelf = Shelf::open(&dirs.state).map_err(|error| cannot(&dirs.state, &error))?;
     let all = shelf.list().map_err(|error| cannot(&dirs.state, &error))?;

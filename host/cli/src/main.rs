@@ -274,7 +274,7 @@ async fn dispatch(cli: Cli, secrets: process::Secrets) -> Result<ExitCode, Failu
         Command::Panes(Below(arguments)) => panes::panes(global, &arguments).await,
         Command::Calls(Below(arguments)) => calls::run(&arguments).await,
         Command::Approve(Below(arguments)) => approve::run(global, &arguments).await,
-        Command::Files(Below(arguments)) => files::run(&arguments.below),
+        Command::Files(Below(arguments)) => files::run(global, &arguments.below).await,
         Command::Policy(Below(arguments)) => policy::run(global, &arguments.below).await,
         Command::Audit(Below(arguments)) => audit::run(global, arguments.below).await,
         Command::Config(Below(arguments)) => config::run(global, &arguments.below),

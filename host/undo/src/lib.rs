@@ -1,16 +1,19 @@
 //! Files as they were before a tool changed them, so that a person, or the tool `file_undo`, can put them back.
 //!
 //! A change is a small file of JSON in Toolcrib's state; the content from before it lies beside that, under its digest. The oldest changes go
-//! when there are too many, and all that are older than seven days.
+//! when there are too many, and all that are older than seven days. What commands change is kept by `checkpoints/`.
 //!
-//! It depends on `backend`, which writes files, and on `base`. Whether a file may be written is not decided here: `guest` asks the grant, and a
+//! It depends on `backend`, which writes files and knows ignore rules, and on `base`. Whether a file may be written is not decided here: `guest` asks the grant, and a
 //! person at a terminal needs none.
 
 #![allow(missing_docs, reason = "public for the other crates of the host: what embedders see is `toolcrib`")]
 
+pub mod checkpoints;
+
 use backend::undo::{NotPutBack, Replaced, Was, put_back};
 use base::disk::OwnDir;
 use base::text::id::random_id;
+use checkpoints::Checkpoints;
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -90,6 +93,7 @@ pub enum NotUndone {
 pub struct Undo {
     state: PathBuf,
     opened: Mutex<Option<Shelf>>,
+    checkpoints: Checkpoints,
 }
 
 struct Shelf {
@@ -109,7 +113,13 @@ pub struct Entry {
 impl Undo {
     /// Those of this state directory. Nothing is opened yet.
     pub fn new(state: &Path) -> Self {
-        Self { state: state.join("undo"), opened: Mutex::default() }
+        let state = state.join("undo");
+        Self { checkpoints: Checkpoints::new(&state), state, opened: Mutex::default() }
+    }
+
+    /// What commands may have changed.
+    pub fn checkpoints(&self) -> &Checkpoints {
+        &self.checkpoints
     }
 
     /// Keeps what a write took the place of; `left` is the digest of what it left.

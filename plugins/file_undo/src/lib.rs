@@ -1,4 +1,4 @@
-//! `file_undo`: puts files back as they were before a file tool changed them.
+//! `file_undo`: puts files back as they were before a file tool changed them, or a command.
 
 use serde::Deserialize;
 use toolcrib_sdk::{Failure, Guidance, JsonSchema, Result, Tool, files, schemars};
@@ -15,12 +15,12 @@ struct Input {
 impl Tool for FileUndo {
     const NAME: &str = "file_undo";
     const TITLE: Option<&str> = Some("Undo a change of a file");
-    const SUMMARY: &str = "Put a file back as it was before you changed it with a file tool.";
+    const SUMMARY: &str = "Put a file back as it was before you changed it with a file tool or a command.";
     const GUIDANCE: Guidance = Guidance {
         when_to_use: "Your last change of a file was wrong.",
-        when_not_to_use: "To take back what a command changed: use git.",
+        when_not_to_use: "To take back all that a command changed: use git.",
         disambiguation: "A second call undoes the change before. A file that was new is removed. A file that has changed since stays, and you \
-            see what differs.",
+            see what differs. With `path`, a file that only commands changed comes back as it was before them; ignored files do not.",
         examples: &["{}", r#"{"path":"src/main.rs"}"#],
     };
     type Input = Input;

@@ -6,7 +6,7 @@
 
 mod first;
 mod lines;
-pub(super) mod rules;
+pub mod rules;
 mod walk;
 
 pub(super) use first::First;

@@ -12,17 +12,17 @@ use std::path::Path;
 use std::sync::Arc;
 
 /// The names by which a directory is known to have rules.
-pub(crate) const RGIGNORE: &str = ".rgignore";
-pub(crate) const IGNORE: &str = ".ignore";
-pub(crate) const GITIGNORE: &str = ".gitignore";
-pub(crate) const GIT: &str = ".git";
-pub(crate) const JJ: &str = ".jj";
+pub const RGIGNORE: &str = ".rgignore";
+pub const IGNORE: &str = ".ignore";
+pub const GITIGNORE: &str = ".gitignore";
+pub const GIT: &str = ".git";
+pub const JJ: &str = ".jj";
 /// Where a repository has rules of its own.
-pub(crate) const INFO: &str = "info";
-pub(crate) const EXCLUDE: &str = "exclude";
+pub const INFO: &str = "info";
+pub const EXCLUDE: &str = "exclude";
 
 /// The rules that hold in all directories.
-pub(crate) struct Rules {
+pub struct Rules {
     globs: Override,
     types: Types,
     hidden: bool,
@@ -33,7 +33,7 @@ pub(crate) struct Rules {
 
 /// The rules of a directory, with those of the directories above it that have any.
 #[derive(Default)]
-pub(crate) struct Level {
+pub struct Level {
     above: Option<Arc<Level>>,
     rgignore: Gitignores,
     ignore: Gitignores,
@@ -50,12 +50,12 @@ type Gitignores = Option<Gitignore>;
 
 /// What a directory has of rules, by the files that were read there.
 #[derive(Default)]
-pub(crate) struct Texts {
-    pub(crate) rgignore: Option<Vec<u8>>,
-    pub(crate) ignore: Option<Vec<u8>>,
-    pub(crate) git: Option<Vec<u8>>,
-    pub(crate) exclude: Option<Vec<u8>>,
-    pub(crate) has_git: bool,
+pub struct Texts {
+    pub rgignore: Option<Vec<u8>>,
+    pub ignore: Option<Vec<u8>>,
+    pub git: Option<Vec<u8>>,
+    pub exclude: Option<Vec<u8>>,
+    pub has_git: bool,
 }
 
 impl Rules {
@@ -64,7 +64,7 @@ impl Rules {
     /// # Errors
     ///
     /// `invalid_arguments` for a glob or a type that is none.
-    pub(crate) fn new(which: &Which, root: &Path, user: Option<(&Path, &[u8])>) -> Result<Self, Failure> {
+    pub fn new(which: &Which, root: &Path, user: Option<(&Path, &[u8])>) -> Result<Self, Failure> {
         which.check()?;
         let mut globs = OverrideBuilder::new(root);
         for glob in &which.globs {
@@ -93,12 +93,12 @@ impl Rules {
     }
 
     /// Ignore files count.
-    pub(crate) fn reads_ignore_files(&self) -> bool {
+    pub fn reads_ignore_files(&self) -> bool {
         !self.ignored
     }
 
     /// Whether the walk leaves a path out. `path` is absolute, and the level that of its directory.
-    pub(crate) fn skips(&self, level: Option<&Level>, path: &Path, name: &[u8], is_directory: bool) -> bool {
+    pub fn skips(&self, level: Option<&Level>, path: &Path, name: &[u8], is_directory: bool) -> bool {
         match self.globs.matched(path, is_directory) {
             Match::Ignore(_) => return true,
             Match::Whitelist(_) => return false,
@@ -142,7 +142,7 @@ impl Rules {
 
 impl Level {
     /// The rules of a directory below another; that of the other where it has none.
-    pub(crate) fn below(above: Option<Arc<Self>>, directory: &Path, texts: &Texts) -> Option<Arc<Self>> {
+    pub fn below(above: Option<Arc<Self>>, directory: &Path, texts: &Texts) -> Option<Arc<Self>> {
         let rules = |text: &Option<Vec<u8>>| text.as_ref().and_then(|text| parsed(directory, text));
         let level = Self {
             rgignore: rules(&texts.rgignore),
@@ -181,7 +181,7 @@ fn parsed(directory: &Path, text: &[u8]) -> Gitignores {
 }
 
 /// Where settings of git say that the user's own ignore file is (gitignore(5), core.excludesFile).
-pub(crate) fn excludes_file(settings: &[u8]) -> Option<String> {
+pub fn excludes_file(settings: &[u8]) -> Option<String> {
     let text = String::from_utf8_lossy(settings);
     text.lines().find_map(|line| {
         let (key, value) = line.split_once('=')?;

@@ -1,18 +1,26 @@
-//! `undo` of `wit/files.wit`: what this session's calls changed by `files` is kept as it was, and put back where the grant admits the write.
+//! `undo` of `wit/files.wit`: what this session's calls changed by `files` is kept as it was, and put back where the grant admits the write. What
+//! commands may change is kept by a checkpoint before they begin.
 
 use super::Refusal;
-use super::bindings::toolcrib::plugin::{files::Undone, types};
-use super::files::judged;
+use super::bindings::toolcrib::plugin::{files, files::Undone, types};
+use super::files::{Over, judged};
+use crate::reach::Reach;
 use crate::sandbox::State;
+use backend::Facts;
+use backend::cell::Profile;
 use backend::undo::Replaced;
 use base::envelope::{Failure, Kind};
 use base::text::sanitize;
 use file_access::New;
+use futures_util::future::BoxFuture;
 use policy::held;
 use policy::writes::changes_of;
 use std::path::Path;
+use undo::checkpoints::{Checkpoints, Place, Side, Why};
 use undo::{By, Entry, Kept, NotUndone};
 
+/// Checkpoints of a session that are looked through.
+const MOST_CHECKPOINTS: usize = 10;
 /// Bytes of a file of which the difference is shown.
 const MOST_COMPARED: usize = 8 << 20;
 
@@ -66,14 +74,31 @@ impl State {
         match (undone.is_empty(), path) {
             (false, _) => Ok(undone),
             (true, None) => Err(Failure::failed("no call of this session has changed a file by a file tool")
-                .hint("what commands change is not kept here; use git")
+                .hint("name a file with `path`: one that a command changed is put back as well")
                 .into()),
-            (true, Some((path, _))) => {
-                Err(Failure::failed(format!("no call of this session has changed `{path}` by a file tool"))
-                    .hint("what commands change is not kept here; use git")
-                    .into())
-            }
+            (true, Some((given, path))) => Ok(vec![self.put_back_by_checkpoint(&given, &path).await?]),
         }
+    }
+
+    /// Puts one file back as the last checkpoint of this session has it in which it was another: an ordinary write, by all rules of one.
+    async fn put_back_by_checkpoint(&mut self, given: &str, path: &Path) -> Result<Undone, Refusal> {
+        let facts = self.scope.backend.facts().await?;
+        let (undo, session) = (self.scope.services.undo.clone(), self.scope.session.id().to_owned());
+        let of = path.to_owned();
+        let then = tokio::task::spawn_blocking(move || was(undo.checkpoints(), &session, &facts, &of)).await;
+        let then = then.map_err(|error| Failure::new(Kind::Internal, error.to_string()))?;
+        let Some(content) = then? else {
+            let message = format!(
+                "no call of this session has changed `{given}` by a file tool, and no checkpoint of this session has it otherwise"
+            );
+            return Err(Failure::failed(message).hint("ignored files are in no checkpoint; use git").into());
+        };
+        let shown = path.display().to_string();
+        if let Some(above) = path.parent() {
+            files::Host::make_directory(self, above.display().to_string()).await?;
+        }
+        self.write_over(shown.clone(), content, Over::Anything).await?;
+        Ok(Undone { path: shown, refusal: None })
     }
 
     /// The changes of this session that are to be undone, the newest first: the last one of a file, or all of the last call.
@@ -123,6 +148,59 @@ impl State {
         };
         Err(refusal(shown, not, now).into())
     }
+}
+
+/// Returns what a file had in the last checkpoint of a session in which it was another.
+fn was(checkpoints: &Checkpoints, session: &str, facts: &Facts, path: &Path) -> Result<Option<Vec<u8>>, Failure> {
+    let root = &facts.workspace.root;
+    let Ok(below) = path.strip_prefix(root) else { return Ok(None) };
+    let unavailable = |why: String| Failure::new(Kind::Unavailable, format!("a checkpoint cannot be read: {why}"));
+    let all = checkpoints.list().map_err(|error| unavailable(error.to_string()))?;
+    let own = all.iter().filter(|of| of.session == session && of.why == Why::Command && of.root == *root);
+    for of in own.take(MOST_CHECKPOINTS) {
+        let plan = checkpoints.compare(of, &facts.home).map_err(unavailable)?;
+        let Some(one) = plan.differences.iter().find(|one| one.path == below) else { continue };
+        return match (&one.then, &one.now) {
+            (Side::File(..), Side::Nothing | Side::File(..)) => plan.content(&one.then).map_err(unavailable),
+            (Side::Nothing, _) => {
+                Err(Failure::failed(format!("`{}` was not there before", path.display())).hint("delete it yourself"))
+            }
+            _ => Err(Failure::failed(format!("`{}` is, or was, not a regular file", path.display()))
+                .hint("put it back by run_shell")),
+        };
+    }
+    Ok(None)
+}
+
+/// Takes a checkpoint of the workspace, if one is due, before something runs in this cell, or in none. The call is told if that cannot be.
+pub(super) fn checkpoint<'a>(cell: Option<&'a Profile>, scope: &'a Reach) -> BoxFuture<'a, ()> {
+    Box::pin(async move {
+        if !scope.backend.is_this_machine() {
+            return;
+        }
+        let Ok(facts) = scope.backend.facts().await else { return };
+        let root = &facts.workspace.root;
+        let may_write =
+            cell.is_none_or(|cell| cell.write.iter().any(|one| one.starts_with(root) || root.starts_with(one)));
+        let checkpoints = scope.services.undo.checkpoints();
+        if !may_write || !checkpoints.is_due(scope.session.id(), root) {
+            return;
+        }
+        let _waiting = scope.clock.waiting();
+        let (facts, undo, scope) = (facts.clone(), scope.services.undo.clone(), scope.scope.clone());
+        let cancel = scope.cancel.clone();
+        let taken = tokio::task::spawn_blocking(move || {
+            let by = By { call: &scope.id, session: scope.session.id(), tool: &scope.tool };
+            let place = Place { root: &facts.workspace.root, home: &facts.home };
+            if let Some(told) = undo.checkpoints().take(by, place) {
+                scope.guard.notice(sanitize::visible_line(&told));
+            }
+        });
+        tokio::select! {
+            _ = taken => {}
+            () = cancel.cancelled() => {}
+        }
+    })
 }
 
 /// Why a file was left as it is; `now` is what it has, if the plugin may read it.

@@ -3,6 +3,7 @@
 
 use super::super::Refusal;
 use super::super::shell::check_why;
+use super::super::undo::checkpoint;
 use super::{delay, no_panes};
 use crate::reach::Reach;
 use crate::sandbox::State;
@@ -148,6 +149,7 @@ impl State {
         if let (Target::Own(own, _), true) = (&target, is_command) {
             own.ready().await?;
         }
+        checkpoint(confinement.cell().map(|cell| &**cell), &scope).await;
         scope.touch_state();
         Ok(target.send(&admitted).await?)
     }

@@ -2,6 +2,7 @@
 
 use super::stream::Stream;
 use super::{End, Plan, made, printed, shell, told, with_way_out};
+use crate::capability::undo::checkpoint;
 use crate::reach::Reach;
 use backend::cell::Profile;
 use base::envelope::{Failure, Kind, duration};
@@ -113,6 +114,7 @@ pub(super) async fn run(
 ) -> Result<shell::Outcome, Failure> {
     let _waiting = scope.clock.waiting();
     let tmux = target.tmux;
+    checkpoint(command.cell().map(|cell| &**cell), scope).await;
     let mut watched = command.watch(true, &*scope.backend).await;
     let before = command.met(&*scope.backend);
     let (Begun { mut run, directory, mut notices }, calling) = start(command, &target, plan.wait, &mut watched).await?;

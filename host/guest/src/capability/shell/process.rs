@@ -3,6 +3,7 @@
 use super::stream::Stream;
 use super::{End, Plan, made, printed, shell, told, with_way_out};
 use crate::capability::bindings::toolcrib::plugin::{exec, programs};
+use crate::capability::undo::checkpoint;
 use crate::reach::Reach;
 use backend::{Backend, Process, ProcessEvent, absolute};
 use base::envelope::{Failure, Kind, duration};
@@ -121,6 +122,7 @@ impl From<Ran> for exec::Finished {
 /// Runs a command that was admitted, and follows it to its end.
 pub(crate) async fn run(command: &AdmittedCommand, plan: &Plan, scope: &Arc<Reach>) -> Result<Ran, Failure> {
     let calling = scope.services.egress.serve_command(command, &scope.scope)?;
+    checkpoint(command.cell().map(|cell| &**cell), scope).await;
     let mut watched = command.watch(false, &*scope.backend).await;
     command.enter(&mut watched, &*scope.backend);
     let before = command.met(&*scope.backend);
