@@ -190,7 +190,7 @@ fn an_unclosed_quote_is_refused_and_hangs_nothing() {
 
 #[test]
 fn what_was_not_waited_for_runs_on_and_keeps_its_output() {
-    let mut crib = Crib::new();
+    let mut crib = Crib::of_one_pane();
     // The first call of a host brings its pane up.
     assert_eq!(crib.run("true").0, 0);
     let answer = crib.within("sleep 6; echo slow", "2s");
@@ -214,7 +214,7 @@ fn what_was_printed_before_the_wait_was_over_is_told() {
 
 #[test]
 fn a_program_that_reads_is_not_typed_into() {
-    let mut crib = Crib::new();
+    let mut crib = Crib::of_one_pane();
     assert_eq!(crib.run("true").0, 0);
     let answer = crib.within("cat", "2s");
     assert_eq!(answer["error"]["kind"], "timed_out", "{answer}");
@@ -237,7 +237,7 @@ fn a_program_that_fills_the_screen_is_left_by_its_key() {
     if !std::path::Path::new("/usr/bin/less").exists() {
         toolcrib_tests::skip!("less is not installed");
     }
-    let mut crib = Crib::new();
+    let mut crib = Crib::of_one_pane();
     assert_eq!(crib.run("true").0, 0);
     let answer = crib.within("less /etc/passwd", "3s");
     assert_eq!(answer["error"]["kind"], "timed_out", "{answer}");
@@ -270,7 +270,7 @@ fn calls_at_the_same_time_get_each_its_own_output() {
 
 #[test]
 fn a_dispatched_command_is_looked_at_later() {
-    let mut crib = Crib::new();
+    let mut crib = Crib::of_one_pane();
     let mut arguments = command("sleep 0.3; echo dispatched $((6 * 7))");
     arguments["wait"] = json!(false);
     let said = crib.result("run_shell", arguments);

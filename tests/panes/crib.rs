@@ -43,9 +43,16 @@ impl DerefMut for Crib {
     }
 }
 
+/// All commands go to the shared pane.
+pub(crate) const ONE_PANE: &str = "tmux.extra_panes=false";
+
 impl Crib {
     pub(crate) fn new() -> Self {
         Self::with(&[])
+    }
+
+    pub(crate) fn of_one_pane() -> Self {
+        Self::with(&[ONE_PANE])
     }
 
     pub(crate) fn with(settings: &[&str]) -> Self {

@@ -4,6 +4,7 @@ use crate::crib::{Crib, SHARED, until_it_sleeps};
 use crate::shells::{SHELLS, crib_started, crib_with};
 use serde_json::json;
 use std::time::{Duration, Instant};
+use toolcrib_tests::outcome::stdout;
 use toolcrib_tests::shell::{command, declared, waiting};
 use toolcrib_tests::{eventually, is_long};
 
@@ -133,15 +134,19 @@ fn a_holder_that_is_gone_does_not_hold_a_pane_whose_shell_waits() {
 }
 
 #[test]
-fn the_shared_pane_can_always_be_replaced() {
-    let mut crib = Crib::new();
+fn a_person_can_always_end_the_shared_pane() {
+    let mut crib = Crib::of_one_pane();
     assert_eq!(crib.run("true").0, 0);
     let answer = crib.within("kept=here; trap '' INT; while :; do :; done", "2s");
     assert_eq!(answer["error"]["kind"], "timed_out", "{answer}");
     crib.type_keys(&["C-c"]);
     assert_eq!(crib.within("true", "200ms")["error"]["kind"], "busy");
-    let ended = crib.call("tmux-kill-pane", declared(json!({ "pane": "shared" })));
-    assert!(ended["error"].is_null() && ended["notices"].to_string().contains("new shell"), "{ended}");
+    for pane in ["shared", " Default "] {
+        let said = crib.failure("tmux-kill-pane", declared(json!({ "pane": pane })));
+        assert!(said.starts_with("denied: the shared pane of the default session stays"), "{said}");
+    }
+    let ended = crib.program.run(&["panes", "restart"]);
+    assert!(stdout(&ended).contains("the next command begins a new shell"), "{ended:?}");
     // Nothing that was known of the shell before counts for this one.
     for option in ["@toolcrib_prompt", "@toolcrib_began", "@toolcrib_holder"] {
         assert_eq!(

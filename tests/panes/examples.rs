@@ -31,7 +31,7 @@ fn examples(tool: &Value) -> Vec<Value> {
 
 #[test]
 fn every_example_in_guidance_works_where_it_would_be_called() {
-    let mut crib = Crib::with(&["tmux.max_sessions=2"]);
+    let mut crib = Crib::with(&["tmux.max_sessions=2", "tmux.max_panes=6"]);
     crib.program.write("work/src/main.rs", "fn main() { let port = 80; }\n");
     crib.program.write("work/build.log", "a line of the build\n".repeat(1000));
     std::fs::create_dir(crib.program.path("work/notes")).expect("a directory");

@@ -10,7 +10,7 @@ const SHARED: &str = "=toolcrib-agent:";
 
 /// A person starts a program in the shared pane by hand.
 fn started_by_hand(line: &str, running: &str) -> Crib {
-    let mut crib = Crib::new();
+    let mut crib = Crib::of_one_pane();
     assert_eq!(crib.run("true").0, 0);
     let _ = crib.program.tmux(&["send-keys", "-t", SHARED, line, "Enter"]);
     is_running(&crib, running);

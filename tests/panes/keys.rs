@@ -1,12 +1,12 @@
 //! What `send-keys` types, and what it refuses before anything is typed.
 
-use crate::crib::Crib;
+use crate::crib::{Crib, ONE_PANE};
 use serde_json::{Value, json};
 use toolcrib_tests::shell::{command, declared};
 
 /// A shell whose command waits for a line and puts it into `x`.
 fn reading(settings: &[&str]) -> Crib {
-    let mut crib = Crib::with(settings);
+    let mut crib = Crib::with(&[settings, &[ONE_PANE]].concat());
     let mut arguments = command("read -r x; echo \"got $x\"");
     arguments["wait"] = json!(false);
     crib.result("run_shell", arguments);

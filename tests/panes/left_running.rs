@@ -4,8 +4,6 @@ use crate::crib::Crib;
 use serde_json::{Value, json};
 use toolcrib_tests::shell::{command, declared};
 
-/// Commands get panes for themselves.
-const EXTRA: &str = "tmux.extra_panes=true";
 /// The tool is listed on request.
 const OFFERED: &str = "tools.offer=[\"exec\"]";
 
@@ -26,7 +24,7 @@ fn follow(crib: &mut Crib, pane: Value, wait: &str) -> Value {
 
 #[test]
 fn a_server_has_a_pane_for_itself_and_the_shared_one_goes_on() {
-    let mut crib = Crib::with(&[OFFERED, EXTRA]);
+    let mut crib = Crib::with(&[OFFERED]);
     assert_eq!(crib.run("kept=here; mkdir sub; cd sub").0, 0);
     let pane = leave(&mut crib, "pwd; sleep 600");
     assert_eq!(crib.run("echo $kept"), (0, "here\n".into()));
@@ -41,7 +39,7 @@ fn a_server_has_a_pane_for_itself_and_the_shared_one_goes_on() {
 
 #[test]
 fn a_command_that_timed_out_tells_its_rest_and_its_exit_code() {
-    let mut crib = Crib::with(&[OFFERED, EXTRA]);
+    let mut crib = Crib::with(&[OFFERED]);
     assert_eq!(crib.run("cd /").0, 0);
     let answer = crib.within("echo early; sleep 2; echo late; (exit 7)", "500ms");
     let error = &answer["error"];
@@ -59,7 +57,7 @@ fn a_command_that_timed_out_tells_its_rest_and_its_exit_code() {
 
 #[test]
 fn where_all_panes_are_in_use_one_goes_whose_command_has_ended() {
-    let mut crib = Crib::with(&[OFFERED, EXTRA, "tmux.max_panes=3"]);
+    let mut crib = Crib::with(&[OFFERED, "tmux.max_panes=3"]);
     assert_eq!(crib.run("true").0, 0);
     let over = leave(&mut crib, "printf 'it is over\\n'");
     assert_eq!(follow(&mut crib, json!({ "target": over }), "10s")["exit_code"], 0);
@@ -78,9 +76,34 @@ fn where_all_panes_are_in_use_one_goes_whose_command_has_ended() {
     assert_eq!(crib.run("echo shared"), (0, "shared\n".into()));
 }
 
+/// Calls that name no pane go where the last command went that named none, as long as its pane is there.
+#[test]
+fn looking_and_typing_follow_the_last_command() {
+    let mut crib = Crib::with(&[OFFERED]);
+    assert_eq!(crib.run("echo in the shared one").0, 0);
+    let pane = leave(&mut crib, "cat; read line");
+    crib.result("send-keys", declared(json!({ "keys": ["C-d"] })));
+    assert_eq!(follow(&mut crib, json!({ "target": pane }), "200ms")["running"], true);
+    crib.result("send-keys", declared(json!({ "literal_text": "over", "enter": true })));
+    assert_eq!(follow(&mut crib, json!({}), "10s")["exit_code"], 0);
+    let screen = crib.result("capture-pane", json!({}));
+    assert!(screen.as_str().is_some_and(|screen| !screen.contains("in the shared one")), "{screen}");
+    // A pane that is gone is told once, then the shared one is meant.
+    let _ = crib.program.tmux(&["kill-pane", "-t", pane.split('@').next().expect("a number")]);
+    let keys = declared(json!({ "keys": ["C-l"] }));
+    let said = crib.failure("send-keys", keys.clone());
+    assert!(said.contains("the pane of the last command") && said.contains("is gone"), "{said}");
+    crib.result("send-keys", keys);
+    // The next command that names none is where they go now.
+    leave(&mut crib, "sleep 600");
+    assert_eq!(crib.run("echo again"), (0, "again\n".into()));
+    let screen = crib.result("capture-pane", json!({}));
+    assert!(screen.as_str().is_some_and(|screen| screen.contains("again")), "{screen}");
+}
+
 #[test]
 fn a_pane_that_somebody_made_is_not_taken() {
-    let mut crib = Crib::with(&[OFFERED, EXTRA, "tmux.max_panes=2"]);
+    let mut crib = Crib::with(&[OFFERED, "tmux.max_panes=2"]);
     let made = crib.result("tmux-create-pane", declared(json!({ "pane": "sleep" })));
     let mut arguments = command("sleep 600");
     arguments["wait"] = json!(false);
@@ -92,7 +115,7 @@ fn a_pane_that_somebody_made_is_not_taken() {
 
 #[test]
 fn what_was_never_left_running_is_said_plainly() {
-    let mut crib = Crib::with(&[OFFERED, EXTRA]);
+    let mut crib = Crib::with(&[OFFERED]);
     assert_eq!(crib.run("true").0, 0);
     for pane in [json!({}), json!({ "pane": "server" }), json!({ "target": "%99" }), json!({ "target": "%0@00000000" })]
     {
@@ -105,7 +128,7 @@ fn what_was_never_left_running_is_said_plainly() {
 
 #[test]
 fn without_the_setting_all_commands_go_to_the_shared_pane() {
-    let mut crib = Crib::new();
+    let mut crib = Crib::of_one_pane();
     assert_eq!(crib.run("true").0, 0);
     leave(&mut crib, "sleep 600");
     let answer = crib.within("echo never", "1500ms");
@@ -115,7 +138,7 @@ fn without_the_setting_all_commands_go_to_the_shared_pane() {
 /// tmux runs the commands of a format outside any cell.
 #[test]
 fn a_directory_that_is_named_like_a_format_runs_nothing() {
-    let mut crib = Crib::with(&[OFFERED, EXTRA]);
+    let mut crib = Crib::with(&[OFFERED]);
     for name in ["#(touch owned)", "##(touch owned)", "#{pane_id}", "#[fg=red]", "%H"] {
         let (code, said) = crib.run(&format!("mkdir -p '{name}' && cd '{name}' && pwd"));
         assert_eq!(code, 0, "{name}: {said}");

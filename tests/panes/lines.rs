@@ -197,7 +197,7 @@ fn to_attach_is_not_to_type() {
 
 #[test]
 fn what_a_person_has_open_over_a_pane_is_told() {
-    let mut crib = Crib::new();
+    let mut crib = Crib::of_one_pane();
     assert_eq!(crib.run("true").0, 0);
     for (open, mode) in [("clock-mode", "clock-mode"), ("choose-tree", "tree-mode")] {
         let _ = crib.program.tmux(&[open, "-t", SHARED]);

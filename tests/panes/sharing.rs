@@ -1,6 +1,6 @@
 //! Several hosts of one home, one after the other and at the same time: one pane, one command in it at a time.
 
-use crate::crib::{serve, until_it_sleeps};
+use crate::crib::{ONE_PANE, serve, until_it_sleeps};
 use serde_json::json;
 use toolcrib_tests::processes::{kill, sleeping, unique_seconds};
 use toolcrib_tests::shell::{command, waiting};
@@ -21,7 +21,7 @@ fn occupy(program: &Program, host: &mut Client, text: &str) -> u64 {
 #[test]
 fn a_command_of_one_host_makes_the_other_wait() {
     let program = Program::with_panes();
-    let (mut one, mut other) = (serve(&program, &[]), serve(&program, &[]));
+    let (mut one, mut other) = (serve(&program, &[ONE_PANE]), serve(&program, &[ONE_PANE]));
     assert_eq!(other.within("echo ready", "10s")["result"]["stdout"], "ready\n");
     let id = occupy(&program, &mut one, "until [ -e go ]; do sleep 0.05; done; echo one");
     let answer = other.within("echo two", "300ms");
@@ -69,13 +69,13 @@ fn hosts_share_the_shell_and_its_state() {
 #[test]
 fn a_command_outlives_a_host_that_is_killed_and_the_next_host_waits_for_it() {
     let program = Program::with_panes();
-    let mut one = serve(&program, &[]);
+    let mut one = serve(&program, &[ONE_PANE]);
     assert_eq!(one.within("kept=here", "10s")["result"]["exit_code"], 0);
     // The test ends its `sleep`.
     let seconds = unique_seconds();
     occupy(&program, &mut one, &format!("sleep {seconds}; echo done >done.txt"));
     one.kill();
-    let mut next = serve(&program, &[]);
+    let mut next = serve(&program, &[ONE_PANE]);
     // A look finds the session, however long that takes.
     next.screen();
     let answer = next.within("echo early", "300ms");
@@ -90,12 +90,12 @@ fn a_command_outlives_a_host_that_is_killed_and_the_next_host_waits_for_it() {
 #[test]
 fn a_loop_of_short_programs_is_waited_for_though_its_host_is_gone() {
     let program = Program::with_panes();
-    let mut one = serve(&program, &[]);
+    let mut one = serve(&program, &[ONE_PANE]);
     assert_eq!(one.within("kept=here", "10s")["result"]["exit_code"], 0);
     let _ = one.send("run_shell", command("touch begun; until [ -e go ]; do /bin/true; done; echo done >done.txt"));
     eventually("it has begun", || program.path("work/begun").exists());
     one.kill();
-    let mut next = serve(&program, &[]);
+    let mut next = serve(&program, &[ONE_PANE]);
     next.screen();
     for _ in 0..10 {
         let answer = next.within("echo early", "300ms");

@@ -1,6 +1,6 @@
 //! The same commands in every shell that a pane can have.
 
-use crate::crib::{Crib, until_it_sleeps};
+use crate::crib::{Crib, ONE_PANE, until_it_sleeps};
 use serde_json::json;
 use std::path::{Path, PathBuf};
 use toolcrib_tests::shell::{command, waiting};
@@ -31,13 +31,13 @@ pub(crate) fn crib_started(shell: &str, startup: &str) -> Option<Crib> {
     program.write("home/.zshrc", startup);
     let link = program.path("home").join(shell);
     std::os::unix::fs::symlink(path, &link).expect("a link");
-    Some(Crib::on(program, &[&format!("tmux.default_shell=\"{}\"", link.display())]))
+    Some(Crib::on(program, &[&format!("tmux.default_shell=\"{}\"", link.display()), ONE_PANE]))
 }
 
 /// A program whose panes run this shell. zsh asks new users about a configuration, so there is one.
 fn crib(program: Program, shell: &str) -> Crib {
     program.write("home/.zshrc", "");
-    Crib::on(program, &[&format!("tmux.default_shell=\"{shell}\"")])
+    Crib::on(program, &[&format!("tmux.default_shell=\"{shell}\""), ONE_PANE])
 }
 
 /// What must hold in each of them.

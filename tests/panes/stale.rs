@@ -168,7 +168,7 @@ fn a_dead_pane_that_stays_on_the_screen_leaves_the_outcome_unknown() {
 
 #[test]
 fn a_shell_that_became_another_program_is_not_typed_into() {
-    let mut crib = Crib::new();
+    let mut crib = Crib::of_one_pane();
     assert_eq!(crib.run("true").0, 0);
     let answer = crib.within("become=exec; $become cat", "2s");
     assert_eq!(answer["error"]["kind"], "timed_out", "{answer}");

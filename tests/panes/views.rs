@@ -61,7 +61,7 @@ fn the_screen_that_a_program_has_put_aside_can_be_seen() {
     if !std::path::Path::new("/usr/bin/less").exists() {
         skip!("less is not installed");
     }
-    let mut crib = Crib::new();
+    let mut crib = Crib::of_one_pane();
     assert_eq!(crib.run("echo put aside; seq 1 100 >numbers").0, 0);
     let answer = crib.call("capture-pane", json!({ "include_alternate_screen": true }));
     assert!(answer["result"].as_str().is_some_and(|text| text.contains("put aside")), "{answer}");

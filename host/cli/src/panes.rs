@@ -4,7 +4,7 @@ mod ports;
 
 use super::screen::{Table, print_json};
 use super::setup::{Setup, usage};
-use super::{Global, PanesAt, notice};
+use super::{Global, PanesAt, notice, print};
 use base::text::shell_quote;
 use serde_json::json;
 use std::io::{self, IsTerminal};
@@ -39,6 +39,11 @@ pub(super) struct Panes {
 
 #[derive(clap::Subcommand)]
 enum OfPanes {
+    /// End the shared pane, and what runs in it; the next command begins a new shell there
+    Restart {
+        /// A session of this workspace, or the full name of one of another workspace; default: this workspace's default session
+        session: Option<String>,
+    },
     /// List the ports at which servers in panes listen, or publish one
     Ports(ports::Ports),
 }
@@ -104,8 +109,19 @@ pub(super) fn line(global: &Global, subcommand: &str) -> String {
 pub(super) async fn panes(global: &Global, arguments: &Panes) -> Result<ExitCode, Failure> {
     match &arguments.command {
         Some(OfPanes::Ports(arguments)) => ports::ports(global, arguments).await,
+        Some(OfPanes::Restart { session }) => restart(global, session.as_deref()).await,
         None => list(global, arguments).await,
     }
+}
+
+async fn restart(global: &Global, session: Option<&str>) -> Result<ExitCode, Failure> {
+    let setup = Setup::new(global).await?;
+    let tmux = tmux(&setup).await?;
+    let session = tmux.meant(session).await?.session;
+    tmux.end_shared(&session).await?;
+    print(&format!(
+        "the shared pane of {session} has ended, with what ran in it; the next command begins a new shell\n"
+    ))
 }
 
 async fn list(global: &Global, arguments: &Panes) -> Result<ExitCode, Failure> {

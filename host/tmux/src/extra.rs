@@ -1,5 +1,5 @@
 //! Panes that commands get for themselves, so that none waits for the shared one: each is made for one command, named after its program, with a
-//! new shell that begins where the shared pane is.
+//! new shell that begins where the shared pane is. Calls that name no pane look and type where the last such command went.
 
 use super::commands;
 use super::names;
@@ -38,10 +38,7 @@ impl Tmux {
             let directory = shared.directory().await?;
             let (session, notices) = (shared.session, shared.notices);
             let mut panes = session.panes().await?;
-            if panes.len() as u64 >= self.max_panes {
-                let gone = session.end_extra(&panes).await?.ok_or_else(|| self.too_many(&session))?;
-                panes.retain(|pane| pane.number() != gone);
-            }
+            self.make_room(&session, &mut panes).await?;
             let named = names::pane(Some(program)).unwrap_or_else(|_| "command".into());
             let is_free = |name: &String| !panes.iter().any(|pane| pane.is_called(name));
             let more = (2..).map(|number| format!("{named}-{number}"));
@@ -52,7 +49,42 @@ impl Tmux {
         })
     }
 
-    pub(super) fn too_many(&self, session: &Session) -> Failure {
+    /// Notes where a command went that named no pane.
+    pub fn went_to(&self, pane: &Pane) {
+        *self.unnamed.lock() = (!pane.is_shared()).then(|| pane.session.pane_id(pane.number));
+    }
+
+    /// The pane that is meant by a call which looks or types. Once it was told that the pane is gone, it is the shared one.
+    pub fn used_last(&self, selector: Selector) -> Selector {
+        if selector == Selector::default() {
+            Selector { target: self.unnamed.lock().clone(), ..selector }
+        } else {
+            selector
+        }
+    }
+
+    /// What is said where a pane is not there.
+    pub(super) fn missing(&self, target: &str) -> Failure {
+        let was_meant = self.unnamed.lock().take_if(|id| id == target).is_some();
+        let message = if was_meant {
+            format!("the pane of the last command, `{target}`, is gone")
+        } else {
+            format!("there is no pane `{target}`")
+        };
+        Failure::failed(message).hint("omit `target` for the shared pane, or make one with tmux-create-pane")
+    }
+
+    /// Where a session has as many panes as it may have, ends one that was made for a command which has ended.
+    pub(super) async fn make_room(&self, session: &Session, panes: &mut Vec<Entry>) -> Result<(), Failure> {
+        if (panes.len() as u64) < self.max_panes {
+            return Ok(());
+        }
+        let gone = session.end_extra(panes).await?.ok_or_else(|| self.too_many(session))?;
+        panes.retain(|pane| pane.number() != gone);
+        Ok(())
+    }
+
+    fn too_many(&self, session: &Session) -> Failure {
         let message = format!("limit: tmux panes {} in session `{}`, and all are in use", self.max_panes, session.name);
         let hint = self.remedies.raise("tmux.max_panes", self.max_panes, "end one with tmux-kill-pane");
         Failure::limit(message).hint(hint)

@@ -121,6 +121,8 @@ pub struct Tmux {
     shell: String,
     /// Commands may get panes for themselves.
     has_extra: bool,
+    /// The id of the pane where the last command went that named none, if that is not the shared one.
+    unnamed: parking_lot::Mutex<Option<String>>,
     sessions: Mutex<HashMap<String, Arc<Session>>>,
     left: Arc<LeftRunning>,
 }
@@ -239,6 +241,7 @@ impl Tmux {
             remedies: config.remedies(),
             shell: tmux.default_shell.clone(),
             has_extra: tmux.extra_panes,
+            unnamed: parking_lot::Mutex::default(),
             left: Arc::default(),
             sessions: Mutex::default(),
         })

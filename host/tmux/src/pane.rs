@@ -3,7 +3,7 @@
 use super::commands::{self, Command};
 use super::condition::Prompt;
 use super::names::{self, SHARED};
-use super::screen::{self, View};
+use super::screen::{self, Door as _, View, said};
 use super::server::FIELD;
 use super::shell::{CELL, Wanted, mark};
 use super::{GONE, Session, Tmux};
@@ -16,7 +16,7 @@ use policy::typing::AdmittedInput;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Which pane is meant, as a caller names it. Nothing: the shared one.
+/// Which pane is meant, as a caller names it. Nothing: the shared one, or that of the last command (`extra.rs`).
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Selector {
     pub session: Option<String>,
@@ -269,10 +269,7 @@ impl Tmux {
         let home = &self.home().await?.session;
         let (session, ..) = self.session(home, true, wanted.cell).await?;
         let target = generation.map_or_else(|| format!("%{number}"), |of| format!("%{number}@{of}"));
-        let missing = || {
-            Failure::failed(format!("there is no pane `{target}`"))
-                .hint("omit `target` for the shared pane, or make one with tmux-create-pane")
-        };
+        let missing = || self.missing(&target);
         if generation.is_some_and(|generation| generation != session.generation) {
             return Err(missing());
         }
@@ -295,15 +292,12 @@ impl Tmux {
             let name = names::pane(selector.pane.as_deref())?;
             let may_make = self.is_default(&session).await?;
             let (session, _, notices) = self.session(&session, may_make, admitted.cell()).await?;
-            let panes = session.panes_for(admitted.cell()).await?;
-            let count = panes.len() as u64;
-            if let Some(entry) = panes.into_iter().find(|entry| entry.name == name) {
+            let mut panes = session.panes_for(admitted.cell()).await?;
+            if let Some(at) = panes.iter().position(|entry| entry.name == name) {
                 let wanted = Wanted { cell: admitted.cell(), is_for_looks: false };
-                return entry.found(session, wanted, notices).await;
+                return panes.swap_remove(at).found(session, wanted, notices).await;
             }
-            if count >= self.max_panes {
-                return Err(self.too_many(&session));
-            }
+            self.make_room(&session, &mut panes).await?;
             self.make(session, &name, admitted.cell(), notices).await
         })
     }
@@ -336,6 +330,42 @@ impl Tmux {
         })
     }
 
+    /// Commands go to the shared pane of the default session, and what a person did there stays until a person ends it.
+    ///
+    /// # Errors
+    ///
+    /// `denied` if this is that pane.
+    pub fn check_end<'a>(&'a self, selector: &'a Selector) -> BoxFuture<'a, Result<(), Failure>> {
+        Box::pin(async move {
+            let session = self.session_name(selector.session.as_deref()).await?;
+            if names::pane(selector.pane.as_deref())? != SHARED || !self.is_default(&session).await? {
+                return Ok(());
+            }
+            Err(Failure::denied("the shared pane of the default session stays: commands go there")
+                .hint("end what runs in it with send-keys `C-c` or `C-d`; a person can run `toolcrib panes restart`"))
+        })
+    }
+
+    /// Ends the shared pane of a session, for the person whose session it is. The next command makes it anew.
+    ///
+    /// # Errors
+    ///
+    /// When it is not there, or tmux does not end it.
+    pub fn end_shared<'a>(&'a self, session: &'a str) -> BoxFuture<'a, Result<(), Failure>> {
+        Box::pin(async move {
+            let (found, ..) = self.session(session, false, None).await?;
+            let missing = || Failure::failed(format!("there is no shared pane in session `{session}`"));
+            let number = found.shared().await?.ok_or_else(missing)?;
+            // A session ends with its last pane, and our client with it.
+            let ended = found.client.command(&commands::kill_pane(number)).await;
+            self.forget(session).await;
+            match ended {
+                Ok(Err(reason)) => Err(said(&reason)),
+                Ok(Ok(_)) | Err(_) => Ok(()),
+            }
+        })
+    }
+
     /// Ends a pane.
     pub fn kill_pane<'a>(
         &'a self,
@@ -348,7 +378,7 @@ impl Tmux {
                 pane.session.client.run(&commands::kill_pane(pane.number)).await?;
                 return Ok(pane);
             }
-            // Commands land in this one when they name none, so there always is one.
+            // Commands land in this one when they name the session alone, so there always is one.
             let number = pane.session.replace(pane.number, &pane.name, admitted.cell()).await?;
             let notices = vec!["the shared pane has a new shell: its state and what ran in it are lost".into()];
             Ok(Pane { number, notices, ..pane })

@@ -16,7 +16,7 @@ struct Input {
     target: Option<String>,
     /// Session name.
     session: Option<String>,
-    /// Pane name; default: the shared pane.
+    /// Pane name; default: that of the last command.
     pane: Option<String>,
     /// First line: `0` is the first visible one, `-100` is 100 lines earlier, `-` is the oldest.
     start: Option<String>,

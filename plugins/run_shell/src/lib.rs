@@ -25,7 +25,7 @@ struct Input {
     wait: wait::Argument,
     /// Session to run in.
     session: Option<String>,
-    /// Pane to run in; default: the shared pane.
+    /// Default: the shared pane.
     pane: Option<String>,
 }
 

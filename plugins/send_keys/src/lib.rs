@@ -24,7 +24,7 @@ struct Input {
     target: Option<String>,
     /// Session name.
     session: Option<String>,
-    /// Pane name; default: the shared pane.
+    /// Pane name; default: that of the last command.
     pane: Option<String>,
     /// Time to wait first: seconds, or `500ms`, `2m`; at most 10 minutes.
     delay: Option<Span>,

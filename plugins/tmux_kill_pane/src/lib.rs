@@ -33,7 +33,7 @@ impl Tool for KillPane {
     const GUIDANCE: Guidance = Guidance {
         when_to_use: "You no longer need a pane that you made.",
         when_not_to_use: "To stop a program: use `send-keys` with `C-c`.",
-        disambiguation: "You cannot end a pane of somebody else. A shared pane gets a new shell.",
+        disambiguation: "You cannot end a pane of somebody else, or the shared one.",
         examples: &[r#"{"pane":"server","risk":"low","mutation":true,"privesc":false,"why":"the server is done"}"#],
     };
     type Input = Input;

@@ -58,6 +58,7 @@ impl pane_sessions::Host for State {
     ) -> Result<panes::Place, Refusal> {
         let tmux = self.managed().await?;
         let selector = tmux.canonical(session.as_deref(), &pane).await?;
+        tmux.check_end(&selector).await?;
         let admitted =
             self.admit_action(&lifecycle("kill-pane", &selector.shown()), declaration, &self.lifecycle_site()).await?;
         let ended = tmux.kill_pane(&selector, &admitted).await?;

@@ -37,7 +37,7 @@ impl panes::Host for State {
                 // Of a pane that is made for this. A look needs no cell.
                 let confinement = grant.confinement(&self.scope).await.ok();
                 delay(delay_ms, self.scope.clone()).await?;
-                look(tmux, &selector, &view, confinement.as_ref().and_then(Confinement::cell)).await?
+                look(tmux, &tmux.used_last(selector), &view, confinement.as_ref().and_then(Confinement::cell)).await?
             }
             (Panes::Own(own), None) => self.look_at_own(&own.clone(), &selector, &view, delay_ms).await?,
             (Panes::Managed(_) | Panes::None, None) => return Err(no_panes().into()),

@@ -37,7 +37,7 @@ impl Target {
         match (&scope.panes, scope.panes.managed().await?) {
             (_, Some(tmux)) => {
                 let confinement = grant.confinement(scope).await?;
-                let pane = tmux.find(selector, confinement.cell()).await?;
+                let pane = tmux.find(&tmux.used_last(selector.clone()), confinement.cell()).await?;
                 if let Some(cell) = confinement.cell()
                     && let Some(connections) = grant.connections(cell)
                 {

@@ -140,8 +140,11 @@ pub(super) async fn run(
         Ok(End::TimedOut) => {
             let message =
                 format!("timed out waiting for the command after {}; it is still running", duration(plan.wait));
-            let failure = Failure::new(Kind::TimedOut, message)
-                .hint("see its progress with capture-pane, or end it with send-keys `C-c`");
+            let hint = format!(
+                "see its progress with capture-pane, or end it with send-keys `C-c`, both with `target` as `{}`",
+                run.pane()
+            );
+            let failure = Failure::new(Kind::TimedOut, message).hint(hint);
             Err(told(with_output(failure, &run, stdout).await, made(watched, command, scope).await, calling.as_ref()))
         }
         Ok(End::Cancelled) => {
@@ -197,6 +200,9 @@ async fn start(
             begun = pane.run(command, wait, tmux::TURN, &is_typed).await;
         }
         let mut begun = begun?;
+        if *target.selector == Selector::default() {
+            target.tmux.went_to(&pane);
+        }
         begun.notices.splice(..0, pane.notices);
         Ok::<_, Failure>((begun, calling))
     };
