@@ -3,6 +3,7 @@
 use crate::rig::{Page, Site, html, programs, redirect};
 use serde_json::json;
 use std::path::Path;
+use toolcrib_tests::outcome::succeeded;
 use toolcrib_tests::{Client, Program};
 
 /// A host whose commands run in a cell, with a browser and a development server in its own cell.
@@ -140,5 +141,20 @@ fn a_page_of_another_site_reaches_nothing_in_the_cell() {
             "{}",
             rig.log()
         );
+    }
+}
+
+/// What the user denies by a rule, a page does not reach either.
+#[test]
+fn a_rule_denies_a_host_to_pages() {
+    for browser in programs("cell::rule") {
+        let mut rig = Rig::new(browser);
+        let site = Site::at("127.0.0.2:0", &[("/", html("<title>Site</title>"))]);
+        succeeded(&rig.program.run(&["policy", "rules", "add", "deny", "--host", "127.0.0.2"]));
+        let told = rig.refused(&site.url("/"));
+        assert!(told.contains("denied by a rule of yours") && site.asked().is_empty(), "{told}");
+        succeeded(&rig.program.run(&["policy", "rules", "remove", "1"]));
+        rig.go(&site.url("/"));
+        assert_eq!(site.asked().len(), 1);
     }
 }

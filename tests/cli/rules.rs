@@ -143,3 +143,72 @@ fn never_refuses_now_and_from_then_on() {
     let (code, answer) = terminal.program.call(&["--yes", "run_shell", &harmless("touch ran").to_string()]);
     assert_eq!((code, answer["error"]["message"].as_str()), (5, Some("denied by a rule of yours")), "{answer}");
 }
+
+/// By its name alone: also where nobody would be asked.
+#[test]
+fn a_rule_denies_each_call_of_a_tool() {
+    let program = Program::new();
+    program.write("work/a", "one\n");
+    let read = || program.call(&["read_file", &json!({ "path": "a" }).to_string()]);
+    let offers = |name: &str| {
+        let list = json_of(&program.run(&["tools", "--format", "mcp"]));
+        list["tools"].as_array().expect("tools").iter().any(|tool| tool["name"] == name)
+    };
+    assert!(read().0 == 0 && offers("read_file"));
+    add(&program, &["deny", "--tool", "read_*"]);
+    let (code, answer) = read();
+    assert_eq!((code, answer["error"]["message"].as_str()), (5, Some("denied by a rule of yours")), "{answer}");
+    let hint = answer["error"]["hint"].as_str().unwrap_or_default();
+    assert!(hint.contains("tool = \"read_*\"") && hint.contains("`toolcrib policy rules remove 1`"), "{hint}");
+    assert!(!offers("read_file") && offers("write_file"));
+    let shown = program.run(&["tools", "read_file"]);
+    assert!(stdout(&shown).contains("denied by a rule of yours"), "{}", stdout(&shown));
+    let tested = |name: &str| json_of(&program.run(&["policy", "rules", "test", "--json", "--tool", name]));
+    assert_eq!(tested("read_file")["answer"], "denied");
+    assert_eq!(tested("write_file"), json!({ "answer": "not denied", "denied_by": [] }));
+    succeeded(&program.run(&["policy", "rules", "remove", "1"]));
+    add(&program, &["deny", "--tool", "read_file", "--workspace", "/elsewhere"]);
+    assert!(read().0 == 0 && offers("read_file"));
+}
+
+#[test]
+fn each_change_of_a_rule_is_on_record() {
+    let program = Program::new();
+    add(&program, &["deny", "--host", "t.example.com"]);
+    succeeded(&program.run(&["policy", "rules", "remove", "1"]));
+    let trail = fs::read_to_string(program.path("state/toolcrib/audit.jsonl")).expect("a trail");
+    for told in ["rule added by policy rules add: ", "rule removed by policy rules remove: "] {
+        let line = trail.lines().find(|line| line.contains(told)).unwrap_or_else(|| panic!("{told}: {trail}"));
+        assert!(
+            line.contains("\"changed\"") && line.contains("t.example.com") && line.contains("toolcrib.toml"),
+            "{line}"
+        );
+    }
+}
+
+/// Nobody agrees to what was not on the screen.
+#[test]
+fn rules_that_do_not_fit_on_the_screen_are_paged() {
+    if !Terminal::is_there() {
+        skip!("tmux is not installed");
+    }
+    let names: Vec<String> = ('a'..='e').map(|letter| letter.to_string().repeat(80)).collect();
+    let text = names.iter().map(|name| format!("touch {name}")).collect::<Vec<_>>().join("; ");
+    let terminal = Terminal::sized((90, 24), &Terminal::call(&harmless(&text)));
+    terminal.asked(1);
+    terminal.press(&["a", "Enter"]);
+    terminal.shows("Enter shows more");
+    terminal.press(&["y", "Enter"]);
+    terminal.asked(2);
+    assert!(!settings(&terminal.program).contains("touch"));
+    terminal.press(&["a", "Enter"]);
+    terminal.shows("Enter shows more");
+    terminal.press(&["Enter"]);
+    terminal.shows("Write this into");
+    terminal.press(&["y", "Enter"]);
+    assert_eq!(terminal.ended(), 0);
+    let written = settings(&terminal.program);
+    assert!(names.iter().all(|name| written.contains(name)), "{written}");
+    let trail = fs::read_to_string(terminal.program.path("state/toolcrib/audit.jsonl")).expect("a trail");
+    assert_eq!(trail.matches("rule added by an answer: ").count(), 5, "{trail}");
+}

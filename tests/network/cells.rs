@@ -8,6 +8,7 @@ use crate::world::{World, in_a_world};
 use serde_json::Value;
 use std::sync::Arc;
 use toolcrib_tests::certificate::Authority;
+use toolcrib_tests::outcome::succeeded;
 use toolcrib_tests::shell::{command, waiting};
 use toolcrib_tests::{Client, Program, QUESTION, Terminal};
 
@@ -432,6 +433,28 @@ fn a_pane_has_a_network_as_long_as_a_host_serves_it() {
         toolcrib_tests::eventually("it does again", || has("said"));
         assert!(plain.connections().len() > reached);
         let _ = next.said("kill %1; kill $!; true");
+    });
+}
+
+/// What a command left in a pane meets the rules of the user as its call did, whoever runs then.
+#[test]
+fn a_rule_denies_a_host_also_to_what_goes_on_after_its_call() {
+    in_a_world(|world| {
+        let (_names, (_, plain, _)) = (zone(), servers(&[80]));
+        let (program, set) = world.confined(true);
+        for rule in ["named.org", "other.org"] {
+            succeeded(&program.run(&["policy", "rules", "add", "deny", "--host", rule]));
+        }
+        succeeded(&program.run(&["policy", "rules", "remove", "2"]));
+        let mut rig = Rig::of(program, &set, &["confine.hosts=[\"named.org\", \"other.org\"]"]);
+        let left = "while [ ! -e go ]; do sleep 0.1; done; curl -sS http://other.org/ http://named.org/ >later.part; mv later.part later";
+        assert_eq!(rig.said(&format!("({left}) & echo begun")).trim().lines().last(), Some("begun"));
+        rig.program.write("work/go", "");
+        let later = rig.program.path("work/later");
+        toolcrib_tests::eventually("it has tried", || later.exists());
+        let later = std::fs::read_to_string(later).expect("what it got");
+        assert!(later.starts_with("other.org") && later.contains("denied by a rule of yours"), "{later}");
+        assert_eq!(plain.connections().len(), 1);
     });
 }
 

@@ -2,7 +2,7 @@
 
 use super::screen::{Page, Table};
 use super::setup::{dirs, load, sources, usage};
-use super::{Global, print, print_json};
+use super::{Global, notice, print, print_json};
 use ::audit::verify::{Fault, Known, Whole, files, verify};
 use ::audit::{Beside, Head};
 use base::dirs::Dirs;
@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, SystemTime};
 use toolcrib::audit::Audit;
+use toolcrib::config::Settings;
 use toolcrib::envelope::{Failure, Kind};
 
 /// How often `tail --follow` looks for new lines.
@@ -228,6 +229,13 @@ fn show(trail: &Path, refused: bool, since: Option<Duration>, as_json: bool) -> 
         }
     }
     if as_json { Ok(ExitCode::SUCCESS) } else { rows.print() }
+}
+
+/// Puts on record what a person has changed; says so where it is not.
+pub(super) fn changed(settings: &Settings, dirs: &Dirs, what: &str) {
+    if let Some(missing) = Audit::of(settings, dirs).0.changed(what) {
+        notice(&missing);
+    }
 }
 
 /// Returns when the call was accepted whose id begins so, in milliseconds since 1970; none where the trail has no such call.

@@ -5,7 +5,7 @@
 use super::screen::{Table, print_json};
 use super::settings_file::{SECRET, SettingsFile};
 use super::setup::{dirs, load, sources, usage};
-use super::{Global, notice, print, terminal};
+use super::{Global, audit, print, terminal};
 use ::config::{HostPattern, SecretSection};
 use base::disk::{OwnDir, told};
 use base::text::names::is_name;
@@ -15,7 +15,6 @@ use serde_json::json;
 use std::ffi::OsStr;
 use std::io::{self, IsTerminal, Read};
 use std::process::ExitCode;
-use toolcrib::audit::Audit;
 use toolcrib::config::{Config, Settings, Sources};
 use toolcrib::dirs::Dirs;
 use toolcrib::envelope::{Failure, Kind};
@@ -226,9 +225,7 @@ fn kept(dirs: &Dirs) -> Result<OwnDir, Failure> {
 /// What cannot be loaded may be what this is about to mend, so that it has no record then.
 fn record(sources: &Sources, dirs: &Dirs, what: &str) -> Result<(), Failure> {
     let settings: Settings = load(sources)?;
-    if let Some(missing) = Audit::of(&settings, dirs).0.changed(what) {
-        notice(&missing);
-    }
+    audit::changed(&settings, dirs, what);
     Ok(())
 }
 

@@ -103,7 +103,8 @@ impl Terminal {
             let _ = show(writer, "the rule has letters that cannot be shown: it is not written\r\n", "");
             return false;
         }
-        let text = quoted(&text, size(writer));
+        let size = size(writer);
+        let rows = quoted(&text, size);
         let is_of_command = request.rules.iter().any(|rule| rule.command.is_some());
         let reach = match verdict {
             Verdict::Deny if is_of_command => " It refuses the same with more arguments too.",
@@ -111,10 +112,24 @@ impl Terminal {
         };
         let file = sanitize::visible_line(&keeper.file().display().to_string());
         let prompt = format!("Write this into {file}?{reach} [y]es, [N]o > ");
-        if show(writer, &format!("\r\n{text}"), &prompt).is_err() {
+        // All of it is seen before it is agreed to. An empty row and the question are on the same page.
+        let room = size.rows.saturating_sub(columns::rows(&prompt, size.columns.max(2)).len() + 1).max(1);
+        let mut pages: Vec<String> = rows.chunks(room).map(<[String]>::concat).collect();
+        let last = pages.pop().unwrap_or_default();
+        for page in pages {
+            let is_next = show(writer, &format!("\r\n{page}"), "Enter shows more, [n]o > ").is_ok()
+                && read_line(reader).await.is_ok_and(|typed| typed.trim().is_empty());
+            if !is_next {
+                return false;
+            }
+        }
+        if show(writer, &format!("\r\n{last}"), &prompt).is_err() {
             return false;
         }
         let typed = read_line(reader).await;
+        if self::size(writer) != size {
+            return false;
+        }
         if !typed.is_ok_and(|typed| matches!(typed.trim(), "y" | "yes" | "Y")) {
             return false;
         }
@@ -133,7 +148,7 @@ impl Terminal {
 }
 
 /// A text in rows that no row of the host's looks like.
-fn quoted(text: &str, size: Size) -> String {
+fn quoted(text: &str, size: Size) -> Vec<String> {
     let columns = size.columns.saturating_sub(columns::width(RULE)).max(2);
     let rows = text.lines().flat_map(|line| columns::rows(line, columns));
     rows.map(|row| format!("{RULE}{}\r\n", row.text)).collect()

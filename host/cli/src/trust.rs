@@ -1,7 +1,7 @@
 //! `toolcrib trust`: a project's settings may widen once the user has accepted exactly these bytes, in that directory.
 
 use super::setup::{PROJECT_SETTINGS, dirs, load, project_settings, sources, usage, working_directory};
-use super::{Global, notice, print};
+use super::{Global, audit, print};
 use ::config::project_sha256;
 use base::disk::{OwnDir, told};
 use base::paths::canonical;
@@ -10,7 +10,6 @@ use serde::{Deserialize, Serialize};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use toolcrib::audit::Audit;
 use toolcrib::dirs::Dirs;
 use toolcrib::envelope::{Failure, Kind};
 
@@ -83,9 +82,7 @@ pub(super) fn run(global: &Global, arguments: &Arguments) -> Result<ExitCode, Fa
         if arguments.revoke { "no longer trusted" } else { "trusted as it is now; a change takes the trust away" };
     let shown = sanitize::line(&shown.display().to_string()).into_owned();
     let settings = load(&sources(global, &dirs)?)?;
-    if let Some(missing) = Audit::of(&settings, &dirs).0.changed(&format!("{shown} is {done}")) {
-        notice(&missing);
-    }
+    audit::changed(&settings, &dirs, &format!("{shown} is {done}"));
     print(&format!("{shown} is {done}\n"))
 }
 

@@ -2,7 +2,6 @@
 //!
 //! What a page connects to is judged as requests are (`http.rs`), at each connection; `browser/` does what is granted here.
 
-use super::confine::Confine;
 use super::connections::{Judge, denied};
 use super::hosts::{AdmittedTarget, HostRules, check_encrypted, check_secret};
 use super::http::HttpGrant;
@@ -12,6 +11,7 @@ use crate::exec::EVERY;
 use crate::explain::words::{distinct, listed};
 use crate::explain::{Clause, Explained};
 use crate::grants::Grant;
+use crate::rules::KeptRules;
 use crate::scope::Scope;
 use crate::{Bound, Policy};
 use audit::Action;
@@ -35,6 +35,7 @@ pub struct BrowserGrant {
     sha256: String,
     rights: BrowserRights,
     http: HttpGrant,
+    kept: Arc<KeptRules>,
     /// The hosts of every secret that settings name.
     secrets: BTreeMap<String, Vec<HostPattern>>,
     remedies: Remedies,
@@ -51,7 +52,7 @@ impl Grant for BrowserGrant {
                 "--browse HOST",
             )
         })?;
-        Ok(Self::new(plugin, rights, &bound.config, Some(policy.confine.clone())))
+        Ok(Self::new(plugin, rights, &bound.config, policy))
     }
 
     fn clauses(&self, explained: &Explained<'_>) -> Vec<Clause> {
@@ -78,17 +79,13 @@ impl Grant for BrowserGrant {
 }
 
 impl BrowserGrant {
-    pub(super) fn new(
-        plugin: &Manifest,
-        rights: BrowserRights,
-        config: &Config,
-        confine: Option<Arc<Confine>>,
-    ) -> Self {
+    pub(super) fn new(plugin: &Manifest, rights: BrowserRights, config: &Config, policy: &Policy) -> Self {
         let secrets = config.secret.iter().map(|(name, section)| (name.clone(), section.hosts.clone())).collect();
         Self {
             plugin: plugin.name().into(),
             sha256: plugin.sha256().into(),
-            http: HttpGrant::of_pages(plugin, rights.hosts.clone(), config, confine),
+            http: HttpGrant::of_pages(plugin, rights.hosts.clone(), config, policy.confine.clone()),
+            kept: policy.rules.clone(),
             rights,
             secrets,
             remedies: config.remedies(),
@@ -236,7 +233,10 @@ impl Judge for BrowserGrant {
     fn admit<'a>(&'a self, target: Target, call: Option<&'a Scope>) -> BoxFuture<'a, Result<AdmittedTarget, Failure>> {
         Box::pin(async move {
             let server = target.server();
-            let decided = self.http.admit_connection(target);
+            let decided = match denied(&target, call, &self.kept).await {
+                Some((refusal, _)) => Err(refusal),
+                None => self.http.admit_connection(target),
+            };
             if let Some(scope) = call {
                 Self::record(format!("connect to {server}"), decided.as_ref().map(drop), scope);
             }
@@ -264,7 +264,7 @@ impl Judge for BrowserGrant {
 
     fn admit_to_cell<'a>(&'a self, port: &'a CellPort, call: Option<&'a Scope>) -> BoxFuture<'a, Result<(), Failure>> {
         Box::pin(async move {
-            let decided = denied(&port.target, call).await.map_or(Ok(()), |(refusal, _)| Err(refusal));
+            let decided = denied(&port.target, call, &self.kept).await.map_or(Ok(()), |(refusal, _)| Err(refusal));
             if let Some(scope) = call {
                 Self::record(format!("connect to {}", port.target.server()), decided.as_ref().copied(), scope);
             }
@@ -274,6 +274,10 @@ impl Judge for BrowserGrant {
 
     fn rules(&self) -> &HostRules {
         self.http.rules()
+    }
+
+    fn kept(&self) -> &KeptRules {
+        &self.kept
     }
 
     /// The hosts of its own pages bind it besides.

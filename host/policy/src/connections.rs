@@ -7,7 +7,7 @@ use super::hosts::{AdmittedTarget, HostRules, Opens, covers};
 use super::keys::Lender;
 use super::own_cell::CellPort;
 use super::shell::ShellGrant;
-use crate::rules::Subject;
+use crate::rules::{KeptRules, Subject};
 use crate::scope::Scope;
 use crate::session::{ApprovalKey, RefusalKey};
 use audit::Action;
@@ -73,11 +73,16 @@ pub trait Judge: Send + Sync {
 
     /// Decides on a connection into the session's own cell, which the rules of the user may deny.
     fn admit_to_cell<'a>(&'a self, port: &'a CellPort, call: Option<&'a Scope>) -> BoxFuture<'a, Result<(), Failure>> {
-        Box::pin(async move { denied(&port.target, call).await.map_or(Ok(()), |(refusal, _)| Err(refusal)) })
+        Box::pin(
+            async move { denied(&port.target, call, self.kept()).await.map_or(Ok(()), |(refusal, _)| Err(refusal)) },
+        )
     }
 
     /// The rules for hosts that bind it.
     fn rules(&self) -> &HostRules;
+
+    /// The rules that the user has made, which may deny hosts.
+    fn kept(&self) -> &KeptRules;
 
     /// Decides on an address that the host has.
     fn admit_address(
@@ -132,6 +137,7 @@ impl Reachable {
 #[derive(Clone)]
 pub struct Connections {
     reachable: Arc<Reachable>,
+    kept: Arc<KeptRules>,
     /// The plugin as people read it.
     plugin: String,
     sha256: String,
@@ -147,6 +153,7 @@ impl Connections {
     pub(super) fn new(grant: &ShellGrant, reachable: Arc<Reachable>, lender: Option<Arc<Lender>>) -> Self {
         Self {
             reachable,
+            kept: grant.kept.clone(),
             plugin: grant.plugin.clone(),
             sha256: grant.sha256.clone(),
             approval_timeout: grant.approval_timeout,
@@ -295,7 +302,7 @@ impl Judge for Connections {
         Box::pin(async move {
             let decided = match self.check(&target) {
                 Err(refusal) => Err((refusal, "confine.hosts".into())),
-                Ok(()) => match denied(&target, call).await {
+                Ok(()) => match denied(&target, call, self.kept()).await {
                     Some(refused) => Err(refused),
                     None if self.is_named(target.host()) => Ok("confine.hosts".into()),
                     None => self.ask(&target, call).await,
@@ -312,11 +319,19 @@ impl Judge for Connections {
     fn rules(&self) -> &HostRules {
         &self.reachable.rules
     }
+
+    fn kept(&self) -> &KeptRules {
+        &self.kept
+    }
 }
 
 /// The refusal of a server that a rule of the user's denies.
-pub(super) async fn denied(target: &Target, call: Option<&Scope>) -> Option<(Failure, By)> {
-    call?.denied_by_rule(&Subject::Host(target.clone())).await
+pub(super) async fn denied(target: &Target, call: Option<&Scope>, kept: &KeptRules) -> Option<(Failure, By)> {
+    let subject = Subject::Host(target.clone());
+    match call {
+        Some(scope) => scope.denied_by_rule(&subject).await,
+        None => kept.denied_of_no_call(&subject),
+    }
 }
 
 /// Writes down what became of a connection, with who decided.

@@ -247,12 +247,8 @@ impl HttpGrant {
     }
 
     /// What pages of a browser may connect to.
-    pub(super) fn of_pages(
-        plugin: &Manifest,
-        hosts: Vec<HostList>,
-        config: &Config,
-        confine: Option<Arc<Confine>>,
-    ) -> Self {
+    pub(super) fn of_pages(plugin: &Manifest, hosts: Vec<HostList>, config: &Config, confine: Arc<Confine>) -> Self {
+        let confine = Some(confine);
         let (methods, paths, base, headers) = (Vec::new(), Vec::new(), None, BTreeMap::new());
         let rights = HttpRights { hosts, methods, paths, base, headers };
         Self { asker: Asker::Page, base: None, confine, ..Self::new(plugin, rights, std::iter::empty(), config) }

@@ -13,6 +13,7 @@ use super::typing::{AdmittedInput, Keyboard, Typing};
 use crate::explain::{Clause, Explained};
 use crate::grants::Grant;
 use crate::guard::Exit;
+use crate::rules::KeptRules;
 use crate::rules::{CommandSubject, Subject};
 use crate::scope::Scope;
 use crate::session::{ApprovalKey, CommandKey};
@@ -44,6 +45,7 @@ pub struct ShellGrant {
     pub(super) approval_timeout: Duration,
     pub(super) denylist: Arc<Denylist>,
     pub(super) confine: Arc<Confine>,
+    pub(super) kept: Arc<KeptRules>,
     pub(super) environment: Vec<String>,
     /// Secrets that commands get which name them.
     pub(super) secrets: Vec<String>,
@@ -266,6 +268,7 @@ impl Policy {
             approval_timeout: Duration::from_millis(self.config.approval.timeout_ms),
             denylist: self.denylist.clone(),
             confine: self.confine.clone(),
+            kept: self.rules.clone(),
             environment: self.config.tools.shell_env.clone(),
             // Which plugins get a secret is written in their sections; these are for the tools that came with the program.
             secrets: if plugin.id.is_builtin() { self.config.tools.shell_secrets.clone() } else { Vec::new() },

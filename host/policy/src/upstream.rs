@@ -4,12 +4,12 @@
 
 use super::approval::{ActionKind, By, Landing, Question};
 use super::confine::Confine;
-use super::connections::Judge;
+use super::connections::{Judge, denied};
 use super::hosts::{AdmittedTarget, HostRules, Opens, check_encrypted, check_secret, covers, is_local_name};
 use super::keys::Lender;
 use crate::explain::{Clause, Explained};
 use crate::grants::Grant;
-use crate::rules::Subject;
+use crate::rules::{KeptRules, Subject};
 use crate::scope::Scope;
 use crate::session::ApprovalKey;
 use crate::{Bound, Policy};
@@ -18,7 +18,7 @@ use base::addresses::special;
 use base::capability::Capability;
 use base::envelope::Failure;
 use base::target::{Host, Target};
-use config::{Config, HostPattern, UpstreamConfirm, UpstreamSection};
+use config::{HostPattern, UpstreamConfirm, UpstreamSection};
 use contract::manifest::PluginId;
 use contract::manifest::{Manifest, Origin};
 use futures_util::future::BoxFuture;
@@ -44,6 +44,7 @@ pub struct UpstreamGrant {
     secrets: Vec<(String, Vec<HostPattern>)>,
     rules: HostRules,
     confine: Arc<Confine>,
+    kept: Arc<KeptRules>,
     approval_timeout: Duration,
 }
 
@@ -53,7 +54,7 @@ impl Grant for Arc<UpstreamGrant> {
         let section = policy.config.upstream.get(name).filter(|_| plugin.id.is_upstream());
         let gone = || Failure::denied(format!("there is no [upstream.{name}] in the settings any more"));
         let section = section.ok_or_else(gone)?;
-        Ok(Self::new(UpstreamGrant::new(&plugin.id, section, &policy.confine, &policy.config)))
+        Ok(Self::new(UpstreamGrant::new(&plugin.id, section, policy)))
     }
 
     fn clauses(&self, explained: &Explained<'_>) -> Vec<Clause> {
@@ -98,12 +99,13 @@ impl Policy {
     pub fn upstream_to_look_at(&self, name: &str, section: &UpstreamSection) -> UpstreamGrant {
         let origin = Origin::Upstream { command: section.place(), declared: String::new() };
         let id = PluginId { name: name.to_owned(), sha256: String::new(), origin };
-        UpstreamGrant::new(&id, section, &self.confine, &self.config)
+        UpstreamGrant::new(&id, section, self)
     }
 }
 
 impl UpstreamGrant {
-    pub(super) fn new(id: &PluginId, section: &UpstreamSection, confine: &Arc<Confine>, config: &Config) -> Self {
+    pub(super) fn new(id: &PluginId, section: &UpstreamSection, policy: &Policy) -> Self {
+        let config = &policy.config;
         let bound = |secret: &str| config.secret.get(secret).map(|found| found.hosts.clone()).unwrap_or_default();
         let (hosts, ports) = section.reachable();
         Self {
@@ -115,7 +117,8 @@ impl UpstreamGrant {
             hosts,
             ports,
             section: section.clone(),
-            confine: confine.clone(),
+            confine: policy.confine.clone(),
+            kept: policy.rules.clone(),
             approval_timeout: Duration::from_millis(config.approval.timeout_ms),
         }
     }
@@ -162,11 +165,8 @@ impl UpstreamGrant {
                         "its section".into(),
                     ))
                 }
-                (true, asks) => match scope.denied_by_rule(&Subject::Call).await {
-                    Some(refused) => Err(refused),
-                    None if asks => self.ask(tool, arguments, scope).await,
-                    None => Ok("its section".into()),
-                },
+                (true, true) => self.ask(tool, arguments, scope).await,
+                (true, false) => Ok("its section".into()),
             };
             self.record_decided(
                 format!("call {tool} with {}", scope.guard.beginning(arguments, RECORDED)),
@@ -306,7 +306,11 @@ impl Judge for UpstreamGrant {
 
     fn admit<'a>(&'a self, target: Target, call: Option<&'a Scope>) -> BoxFuture<'a, Result<AdmittedTarget, Failure>> {
         Box::pin(async move {
-            let (server, decided) = (target.server(), self.check(&target));
+            let server = target.server();
+            let decided = match denied(&target, call, &self.kept).await {
+                Some((refusal, _)) => Err(refusal),
+                None => self.check(&target),
+            };
             if let Some(scope) = call {
                 self.record_connection(&server, decided.as_ref().copied(), scope);
             }
@@ -316,5 +320,9 @@ impl Judge for UpstreamGrant {
 
     fn rules(&self) -> &HostRules {
         &self.rules
+    }
+
+    fn kept(&self) -> &KeptRules {
+        &self.kept
     }
 }

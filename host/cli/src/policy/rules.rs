@@ -3,7 +3,7 @@
 use super::super::screen::{Page, Table};
 use super::super::settings_file::SettingsFile;
 use super::super::setup::{Setup, dirs, load, sources, usage, working_directory};
-use super::super::{Global, print, print_json};
+use super::super::{Global, audit, print, print_json};
 use ::config::{Place, RuleLine, RuleSection, Verdict};
 use ::policy::rules::{Covered, Rule, Rules};
 use base::paths::canonical;
@@ -28,10 +28,14 @@ pub(in super::super) enum Arguments {
         /// Its number in the list
         number: usize,
     },
-    /// Say which rule decides on each command of a text, and why none does
+    /// Say which rule decides on each command of a text, or on a tool, and why none does
     Test {
         /// The text, as a tool would run it
-        command: String,
+        #[arg(required_unless_present = "tool")]
+        command: Option<String>,
+        /// Say whether a rule denies this tool
+        #[arg(long, value_name = "NAME", conflicts_with = "command")]
+        tool: Option<String>,
         /// Print JSON
         #[arg(long)]
         json: bool,
@@ -83,14 +87,20 @@ pub(super) async fn run(global: &Global, arguments: &Arguments) -> Result<ExitCo
             let (settings, sources) = settings()?;
             let here = if add.here { Some(workspace(&Setup::new(global).await?).await?) } else { None };
             let section = add.section(here)?;
-            let written = keep(&settings, &sources, add.answer.verdict(), &section)?;
+            let written = keep(&settings, &sources, add.answer.verdict(), &section, "policy rules add")?;
             print(&format!("wrote into {}:\n{written}", sources_file(&sources).display()))
         }
         Arguments::Remove { number } => {
             let (settings, sources) = settings()?;
             remove(&settings, &sources, *number)
         }
-        Arguments::Test { command, json } => test(&Setup::new(global).await?, command, *json).await,
+        Arguments::Test { command, tool, json } => {
+            let setup = Setup::new(global).await?;
+            match (command, tool) {
+                (_, Some(tool)) => test_tool(&setup, tool, *json).await,
+                (command, None) => test(&setup, command.as_deref().unwrap_or_default(), *json).await,
+            }
+        }
     }
 }
 
@@ -121,12 +131,13 @@ impl Add {
     }
 }
 
-/// Writes a rule into the user's settings, once it is sure that it can be kept; returns its lines.
-pub(in super::super) fn keep(
+/// Writes a rule into the user's settings, once it is sure that it can be kept, and puts that on record with `how` it came; returns its lines.
+fn keep(
     settings: &Settings,
     sources: &Sources,
     verdict: Verdict,
     section: &RuleSection,
+    how: &str,
 ) -> Result<String, Failure> {
     if verdict == Verdict::Allow && !settings.config.approval.rules {
         let origin = settings.origins.get("approval.rules").map(|origin| format!(" ({origin})")).unwrap_or_default();
@@ -135,11 +146,14 @@ pub(in super::super) fn keep(
     let place = Place { path: sources_file(sources), line: 0, column: 0 };
     let line = section.clone().checked(verdict, place, false, &sources.home);
     let line = line.map_err(|why| usage(format!("this rule {why}")))?;
+    let told = format!("rule added by {how}: {line}, in {}", sources_file(sources).display());
     Rules::new(&[line], true).map_err(|failure| {
         let (_, why) = failure.message.split_once("]] ").unwrap_or(("", &failure.message));
         usage(format!("this rule {why}"))
     })?;
-    SettingsFile::of_user(sources)?.add_rule(verdict, section)
+    let written = SettingsFile::of_user(sources)?.add_rule(verdict, section)?;
+    audit::changed(settings, &dirs()?, &told);
+    Ok(written)
 }
 
 fn sources_file(sources: &Sources) -> PathBuf {
@@ -154,6 +168,12 @@ fn remove(settings: &Settings, sources: &Sources, number: usize) -> Result<ExitC
     };
     let before = own[..number - 1].iter().filter(|other| other.verdict == rule.verdict).count();
     SettingsFile::of_user(sources)?.remove_rule(rule.verdict, before)?;
+    let file = sources_file(sources);
+    audit::changed(
+        settings,
+        &dirs()?,
+        &format!("rule removed by policy rules remove: {rule}, from {}", file.display()),
+    );
     print(&format!("removed: {rule}\n"))
 }
 
@@ -190,6 +210,21 @@ fn list(settings: &Settings, as_json: bool) -> Result<ExitCode, Failure> {
 
 async fn workspace(setup: &Setup) -> Result<PathBuf, Failure> {
     Ok(setup.context.backend.facts().await?.workspace.root.clone())
+}
+
+/// Whether a rule denies a tool by its name alone. None can allow one: what it does is still asked about.
+async fn test_tool(setup: &Setup, tool: &str, as_json: bool) -> Result<ExitCode, Failure> {
+    let (rules, workspace) = (setup.host.policy().rules().now(), workspace(setup).await?);
+    let denied: Vec<&Rule> = rules.denying_tool(tool, &workspace).into_iter().collect();
+    let answer = if denied.is_empty() { "not denied" } else { "denied" };
+    if as_json {
+        let denied: Vec<_> = denied.iter().map(|rule| told_rule(rule)).collect();
+        return print_json(&json!({ "answer": answer, "denied_by": denied }));
+    }
+    let mut page = Page::default();
+    page.add(answer).end(0);
+    denied.iter().for_each(|rule| _ = page.add(&format!("by {}", shown(rule))).end(2));
+    page.print()
 }
 
 async fn test(setup: &Setup, command: &str, as_json: bool) -> Result<ExitCode, Failure> {
@@ -229,16 +264,19 @@ async fn test(setup: &Setup, command: &str, as_json: bool) -> Result<ExitCode, F
     page.print()
 }
 
+fn told_rule(rule: &Rule) -> serde_json::Value {
+    json!({ "rule": rule.line.to_string(), "place": rule.line.place.to_string() })
+}
+
 fn told(rules: &Rules, answer: &str, denied: &[&Rule], covered: &Result<Vec<Covered>, String>) -> serde_json::Value {
-    let rule = |rule: &Rule| json!({ "rule": rule.line.to_string(), "place": rule.line.place.to_string() });
     let one = |Covered { command, by }: &Covered| {
-        let found = by.as_ref().map(|found| found.iter().map(|at| rule(rules.rule(*at))).collect::<Vec<_>>());
+        let found = by.as_ref().map(|found| found.iter().map(|at| told_rule(rules.rule(*at))).collect::<Vec<_>>());
         json!({ "command": command, "by": found.as_ref().ok(), "why_not": found.as_ref().err() })
     };
     let commands = covered.as_ref().map(|all| all.iter().map(one).collect::<Vec<_>>());
     json!({
         "answer": answer,
-        "denied_by": denied.iter().map(|found| rule(found)).collect::<Vec<_>>(),
+        "denied_by": denied.iter().map(|found| told_rule(found)).collect::<Vec<_>>(),
         "commands": commands.as_ref().ok(),
         "why_not": commands.as_ref().err(),
     })
@@ -270,7 +308,9 @@ impl Keeper {
     /// Writes the rules; all of them, or says which cannot be written.
     pub(in super::super) fn keep(&self, verdict: Verdict, sections: &[RuleSection]) -> Result<(), Failure> {
         let settings = load(&self.sources)?;
-        sections.iter().try_for_each(|section| keep(&settings, &self.sources, verdict, section).map(drop))?;
+        sections
+            .iter()
+            .try_for_each(|section| keep(&settings, &self.sources, verdict, section, "an answer").map(drop))?;
         if let Some(rules) = &self.rules {
             rules.reload();
         }

@@ -179,6 +179,7 @@ impl Host {
             None => context.session.admit(&request.tool)?,
             Some(_) => context.session.admit_in_a_turn(&request.tool)?,
         }
+        policy.rules().admit_tool(&request.tool, &*context.backend, &self.approvals).await?;
         let admission = unbarred.admit()?;
         let ready = self.loaded(plugin, context).await?;
         self.admit_definitions(policy, plugin, ready)?;

@@ -15,6 +15,7 @@ use guest::capability::embedder::not_taken;
 use policy::toolset::narrowed;
 use policy::{Grants, Policy, typing};
 use serde_json::Value;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tmux::Panes;
 
@@ -85,6 +86,11 @@ async fn missing(context: &CallContext, notices: &mut Vec<String>) -> &'static [
     }
 }
 
+/// The workspace, in which rules may deny a tool; none where the place cannot be reached.
+async fn workspace(context: &CallContext) -> PathBuf {
+    context.backend.facts().await.map(|facts| facts.workspace.root.clone()).unwrap_or_default()
+}
+
 /// The family of a tool that nobody has asked for: no toolset of the session names it, nor do settings offer its family.
 fn not_on_request(policy: &Policy, plugin: &Manifest, context: &CallContext) -> Option<&'static str> {
     let family = plugin.family?;
@@ -101,9 +107,11 @@ impl Host {
             let is_usable = |plugin: &&Arc<Manifest>| {
                 useless_here(plugin, missing, context).is_none() && self.lacks_browser(plugin).is_none()
             };
-            let policy = self.policy();
+            let (policy, workspace) = (self.policy(), workspace(context).await);
             let is_there = |plugin: &Manifest, tool: &str| {
-                context.session.admit(tool).is_ok() && not_on_request(&policy, plugin, context).is_none()
+                context.session.admit(tool).is_ok()
+                    && not_on_request(&policy, plugin, context).is_none()
+                    && policy.rules().denied_tool(tool, &workspace).is_none()
             };
             let is_wanted = |plugin: &&Arc<Manifest>| plugin.tools.iter().any(|tool| is_there(plugin, tool));
             let plugins = context.tools.plugins().filter(is_usable).filter(is_wanted);
@@ -126,8 +134,9 @@ impl Host {
             // The place is asked once: a host that does not answer is waited for each time.
             let lacks = missing(context, &mut notices).await;
             let tools = self.tools_of(context.tools.plugins(), context, &mut notices).await;
+            let workspace = workspace(context).await;
             let with_reason = |tool: Arc<Tool>| {
-                let missing = self.why_missing(&tool, lacks, context);
+                let missing = self.why_missing(&tool, lacks, &workspace, context);
                 (tool, missing)
             };
             AllTools { tools: tools.into_iter().map(with_reason).collect(), notices }
@@ -184,13 +193,20 @@ impl Host {
     pub fn missing<'a>(&'a self, tool: &'a Tool, context: &'a CallContext) -> BoxFuture<'a, Option<Failure>> {
         Box::pin(async move {
             let lacks = missing(context, &mut Vec::new()).await;
-            self.why_missing(tool, lacks, context)
+            self.why_missing(tool, lacks, &workspace(context).await, context)
         })
     }
 
     /// The same, where it is known which capabilities the place lacks.
-    fn why_missing(&self, tool: &Tool, lacks: &[Capability], context: &CallContext) -> Option<Failure> {
-        if let Err(failure) = context.session.admit(tool.name()) {
+    fn why_missing(
+        &self,
+        tool: &Tool,
+        lacks: &[Capability],
+        workspace: &Path,
+        context: &CallContext,
+    ) -> Option<Failure> {
+        let refused = context.session.admit(tool.name()).err();
+        if let Some(failure) = refused.or_else(|| self.policy().rules().denied_tool(tool.name(), workspace)) {
             return Some(failure);
         }
         // Before the family: listed or not, without one it cannot be called.

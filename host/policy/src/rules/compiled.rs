@@ -118,17 +118,26 @@ impl Rules {
         commands.is_empty() && hosts.is_empty() && writes.is_empty() && tools.is_empty()
     }
 
-    /// The rules that deny it, wherever they count.
+    /// Whether no rule denies a tool by its name alone.
+    pub(super) fn denies_no_tool(&self) -> bool {
+        self.deny.tools.is_empty()
+    }
+
+    /// The rule that denies a tool by its name alone in this workspace.
+    #[must_use]
+    pub fn denying_tool(&self, tool: &str, workspace: &Path) -> Option<&Rule> {
+        let mut found = self.deny.tools.iter().map(|at| &self.rules[*at]);
+        found.find(|rule| rule.is_about_tool(tool) && rule.counts_in(workspace))
+    }
+
+    /// The rules that deny what a call is about, wherever they count. Those that deny its tool have let it begin.
     pub(super) fn denying(&self, subject: &Subject, tool: &str) -> Vec<usize> {
-        let of_tool = self.deny.tools.iter().copied().filter(|at| self.rules[*at].is_about_tool(tool));
-        let mut found: Vec<usize> = of_tool.collect();
         match subject {
-            Subject::Command(command) => found.extend(self.denying_command(command, tool)),
-            Subject::Host(target) => found.extend(self.of_host(&self.deny, target, tool)),
-            Subject::Write(path) => found.extend(self.of_write(&self.deny, path, tool)),
-            Subject::Call => {}
+            Subject::Command(command) => self.denying_command(command, tool),
+            Subject::Host(target) => self.of_host(&self.deny, target, tool),
+            Subject::Write(path) => self.of_write(&self.deny, path, tool),
+            Subject::Call => Vec::new(),
         }
-        found
     }
 
     fn denying_command(&self, command: &CommandSubject, tool: &str) -> Vec<usize> {
@@ -244,9 +253,13 @@ impl Rule {
         let runs = matches!(decided, Capability::Shell | Capability::Exec | Capability::Programs);
         match self.about {
             About::Command(_) => runs,
+            About::Host(..) if self.line.verdict == Verdict::Deny => {
+                runs || matches!(decided, Capability::Http | Capability::Browser | Capability::Upstream)
+            }
             About::Host(..) => runs || decided == Capability::Http,
             About::Write(_) => decided == Capability::Files,
-            About::Tool => decided == Capability::Upstream || self.line.verdict == Verdict::Deny,
+            // One that denies a tool is told of that tool.
+            About::Tool => decided == Capability::Upstream && self.line.verdict == Verdict::Allow,
         }
     }
 

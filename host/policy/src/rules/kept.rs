@@ -5,14 +5,16 @@
 use super::compiled::{Rule, Rules};
 use super::path::Programs;
 use super::{CommandSubject, Subject};
-use crate::approval::By;
+use crate::approval::{Approvals, By};
 use crate::confine::Confine;
 use crate::confine::Confinement;
 use crate::scope::Scope;
+use backend::Backend;
 use base::envelope::Failure;
 use command::Destination;
 use command::rules::{CommandPattern, Simple, prove};
 use config::{RuleSection, Settings};
+use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -73,23 +75,59 @@ impl KeptRules {
 
     /// The refusal of what a rule denies. Nobody is asked then.
     pub(crate) async fn denied(&self, subject: &Subject, scope: &Scope) -> Option<(Failure, By)> {
-        let rules = self.read_again(scope).await;
+        let rules = self.read_again(&*scope.backend, &scope.approvals).await;
         let found = rules.denying(subject, &scope.tool);
         if found.is_empty() {
             return None;
         }
-        let workspace = workspace(scope).await;
+        let workspace = workspace(&*scope.backend).await;
         let rule = found.into_iter().map(|at| rules.rule(at)).find(|rule| rule.counts_in(&workspace))?;
         Some((refusal(rule), format!("a rule: {}", rule.line).into()))
     }
 
+    /// The refusal of a connection that no call makes: a page or a program goes on. Whose tool it was, and where, is not known then, so each rule
+    /// counts that denies it anywhere.
+    pub(crate) fn denied_of_no_call(&self, subject: &Subject) -> Option<(Failure, By)> {
+        let rules = self.now();
+        let mut found = rules.denying(subject, "").into_iter().map(|at| rules.rule(at));
+        let rule = found.find(|rule| !rule.line.is_over())?;
+        Some((refusal(rule), format!("a rule: {}", rule.line).into()))
+    }
+
+    /// Refuses each call of a tool that a rule denies by its name alone.
+    ///
+    /// # Errors
+    ///
+    /// `denied`, with the rule and where it stands.
+    pub fn admit_tool<'a>(
+        &'a self,
+        tool: &'a str,
+        backend: &'a dyn Backend,
+        approvals: &'a Approvals,
+    ) -> BoxFuture<'a, Result<(), Failure>> {
+        Box::pin(async move {
+            let rules = self.read_again(backend, approvals).await;
+            if rules.denies_no_tool() {
+                return Ok(());
+            }
+            let workspace = workspace(backend).await;
+            rules.denying_tool(tool, &workspace).map_or(Ok(()), |rule| Err(refusal(rule)))
+        })
+    }
+
+    /// Why a rule denies a tool by its name alone, for lists.
+    #[must_use]
+    pub fn denied_tool(&self, tool: &str, workspace: &Path) -> Option<Failure> {
+        self.now().denying_tool(tool, workspace).map(refusal)
+    }
+
     /// Which rules allow it, for the record; none where somebody has to be asked.
     pub(crate) async fn allowed(&self, subject: &Subject, scope: &Scope) -> Option<By> {
-        let rules = self.read_again(scope).await;
+        let rules = self.read_again(&*scope.backend, &scope.approvals).await;
         if rules.allows_nothing() {
             return None;
         }
-        let workspace = workspace(scope).await;
+        let workspace = workspace(&*scope.backend).await;
         let found = match subject {
             Subject::Command(command) => self.covering(command, rules.clone(), workspace, scope).await,
             Subject::Host(_) | Subject::Write(_) | Subject::Call => {
@@ -111,7 +149,7 @@ impl KeptRules {
             Subject::Command(command) => {
                 let is_readable = command.goes_to != Destination::Program && scope.backend.is_this_machine();
                 let [text] = command.texts.as_slice() else { return Vec::new() };
-                let (text, is_fed, workspace) = (text.clone(), command.is_fed, workspace(scope).await);
+                let (text, is_fed, workspace) = (text.clone(), command.is_fed, workspace(&*scope.backend).await);
                 let programs = self.programs(&workspace);
                 let offer = command::aside(move || offered_commands(&text, is_fed, &programs, &workspace));
                 if is_readable { offer.await.unwrap_or_default() } else { Vec::new() }
@@ -174,16 +212,16 @@ impl KeptRules {
     }
 
     /// The rules as the file has them now, where no command could have written it.
-    async fn read_again(&self, scope: &Scope) -> Arc<Rules> {
+    async fn read_again(&self, backend: &dyn Backend, approvals: &Approvals) -> Arc<Rules> {
         let stamp = self.stamp();
         let (rules, seen) = {
             let state = self.state.lock();
             (state.rules.clone(), state.seen)
         };
-        if stamp == seen || scope.approvals.has_let_out() {
+        if stamp == seen || approvals.has_let_out() {
             return rules;
         }
-        let confinement = self.confine.at(&*scope.backend).await;
+        let confinement = self.confine.at(backend).await;
         let is_safe = matches!(confinement, Ok(Confinement::Cell(profile)) if profile.by.is_full());
         let mut state = self.state.lock();
         state.seen = stamp;
@@ -221,8 +259,8 @@ fn offered_commands(text: &str, is_fed: bool, programs: &Programs, workspace: &P
     rules
 }
 
-async fn workspace(scope: &Scope) -> PathBuf {
-    scope.backend.facts().await.map(|facts| facts.workspace.root.clone()).unwrap_or_default()
+async fn workspace(backend: &dyn Backend) -> PathBuf {
+    backend.facts().await.map(|facts| facts.workspace.root.clone()).unwrap_or_default()
 }
 
 fn refusal(rule: &Rule) -> Failure {

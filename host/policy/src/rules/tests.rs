@@ -52,13 +52,14 @@ fn files_are_meant_by_their_paths() {
 }
 
 #[test]
-fn a_tool_is_meant_by_its_name_and_alone_by_all_that_it_asks() {
+fn a_tool_is_meant_by_its_name_and_alone_in_each_call() {
     let rules =
         rules("[[allow]]\ntool = 'git__*'\n[[deny]]\ntool = 'run_shell'\n[[deny]]\ntool = 'shell'\ncommand = 'rm'")
             .unwrap();
     assert!(allows(&rules, &Subject::Call, "git__log") && !allows(&rules, &Subject::Call, "github__log"));
     assert!(!allows(&rules, &command("ls"), "git__log"));
-    assert!(denies(&rules, &command("ls"), "run_shell"));
+    let denied = |tool: &str| rules.denying_tool(tool, Path::new("/w")).map(|rule| rule.number);
+    assert_eq!((denied("run_shell"), denied("shell"), denied("git__log")), (Some(Some(2)), None, None));
     assert!(denies(&rules, &command("rm x"), "shell") && !denies(&rules, &command("rm x"), "exec"));
 }
 
