@@ -29,24 +29,24 @@ const ORDINARY: [&str; 15] = [
 ];
 
 #[expect(clippy::disallowed_methods, reason = "the user's own git")]
-fn git_init(directory: &Path) {
-    let git = std::process::Command::new("git").args(["init", "-q"]).current_dir(directory).status();
-    assert!(git.expect("git").success());
+pub(crate) fn git(directory: &Path, words: &[&str]) {
+    let git = std::process::Command::new("git").args(words).current_dir(directory).status();
+    assert!(git.expect("git").success(), "{words:?}");
 }
 
 /// An agent in a repository, whose commands run in a full cell with default settings.
-fn at_work() -> (Home, Client) {
+pub(crate) fn at_work() -> (Home, Client) {
     let home = Home::with_default_settings();
     home.program.write("work/a.txt", "TODO one\n");
     home.program.write("home/.gitconfig", "[user]\nname = a\nemail = a@example.com\n");
     home.program.write("outside", "");
-    git_init(&home.program.path("work"));
+    git(&home.program.path("work"), &["init", "-q"]);
     let client = home.serve(Era::Modern);
     (home, client)
 }
 
 /// Answers each question of a call with yes; returns how many there were.
-fn questions(client: &mut Client, tool: &str, arguments: &Value) -> usize {
+pub(crate) fn questions(client: &mut Client, tool: &str, arguments: &Value) -> usize {
     let mut call = client.begin(tool, arguments.clone());
     for asked in 0.. {
         let result = client.result(call);

@@ -23,5 +23,6 @@ mod sdk;
 mod servers;
 mod traces;
 mod unseen;
+mod working_day;
 mod workspaces;
 mod written;

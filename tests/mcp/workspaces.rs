@@ -36,7 +36,9 @@ fn servers_in_two_directories_have_a_directory_variables_functions_and_busy_of_t
     assert_eq!(run(&mut two, "echo free"), "free\n");
     // A second server of the same directory finds the shell as it is: in use.
     let mut beside = home.within("one").serve(Era::Modern);
-    let busy = beside.call("run_shell", waiting("echo never", "300ms"));
+    let mut wanted = waiting("echo never", "300ms");
+    wanted["pane"] = json!("shared");
+    let busy = beside.call("run_shell", wanted);
     assert!(failure(&busy).contains("busy") || failure(&busy).contains("was not free within"), "{busy}");
     std::fs::write(path("one/sub/go"), "").expect("a file");
     assert_eq!(envelope(&one.result(waits))["result"]["stdout"], "gone\n");
