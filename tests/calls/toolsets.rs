@@ -222,7 +222,7 @@ fn a_policy_that_is_swapped_for_a_moment_is_not_what_a_toolset_narrows() {
 async fn toolsets_that_make_no_sense_are_told() {
     let host = TestHost::new().user(
         "[toolset.a]\nextends = [\"b\"]\n[toolset.b]\nextends = [\"a\"]\n[toolset.c]\nextends = [\"d\"]\n\
-         [toolset.odd]\ntools = [\"no_such\", \"time\"]\nbind.run_shell.why = \"x\"\ndelegates = [\"idle\", \"gone\"]\n\
+         [toolset.odd]\ntools = [\"no_such\", \"nowhere__*\", \"time\"]\nbind.run_shell.why = \"x\"\ndelegates = [\"idle\", \"gone\"]\n\
          [toolset.idle]\ntools = [\"time\"]\n",
     );
     for (name, said) in [
@@ -239,6 +239,7 @@ async fn toolsets_that_make_no_sense_are_told() {
         odd,
         [
             "[toolset.odd] names `no_such`, and there is no such tool",
+            "[toolset.odd] names `nowhere__*`, and there is no such server",
             "[toolset.odd] binds arguments of `run_shell`, which it does not have",
             "[toolset.odd] hands work over: there is no toolset `gone`",
             "[toolset.odd] hands work over to `idle`, and neither that nor any that it hands it on to has a tool that runs commands",

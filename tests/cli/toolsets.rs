@@ -433,7 +433,7 @@ fn a_client_chooses_a_toolset_by_the_address() {
 fn settings_of_toolsets_are_the_users_alone() {
     let program = Program::new();
     for (text, said) in [
-        ("[toolset.x]\ntools = [\"a b\"]", "toolsets.toml:2:1: `toolset.x.tools`: `a b` is no name of a tool"),
+        ("[toolset.x]\ntools = [\"a b\"]", "toolsets.toml:2:1: `toolset.x.tools`: `a b` is not a tool"),
         ("[toolset.x]\ntool = [\"a\"]", "`toolset.x.tool`"),
         ("[toolset.x]\nbind.time = 5", "`toolset.x.bind`"),
         ("[toolset.'a b']\ntools = []", "toolset"),

@@ -1,14 +1,16 @@
 //! What a person accepts of a server, and what becomes of tools that are others by now.
 
 use crate::rig::{NAME, accepting, behaving, behaving_with, call, echoed, host, look, offered, program, section};
-use serde_json::json;
+use serde_json::{Map, json};
 use std::net::TcpListener;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
+use toolcrib::call::session::Session;
 use toolcrib::config::UpstreamSection;
 use toolcrib::envelope::Kind;
 use toolcrib::upstream::{Accepted, Look};
 use toolcrib_tests::processes::running;
-use toolcrib_tests::write_program;
+use toolcrib_tests::{TestHost, write_program};
 use upstream::differences;
 
 #[tokio::test]
@@ -57,6 +59,27 @@ async fn a_new_tool_is_not_there_and_one_that_is_gone_says_so() {
     let host = behaving("gone", &[]).await;
     let failure = call(&host, "add", json!({ "a": 1, "b": 2 })).await.expect_err("it is gone");
     assert!(failure.message.contains("does not list it any more"), "{}", failure.message);
+}
+
+/// The names of the tools that a session on a toolset has.
+async fn had(host: &TestHost, toolset: &str) -> Vec<String> {
+    let (made, context) = host.parts();
+    let session = Session::on(made.toolset(toolset).expect("a toolset"), Map::new()).expect("a session");
+    let offered = made.offered(&context.clone().session(Arc::new(session))).await;
+    offered.tools.iter().map(|tool| tool.name().to_owned()).collect()
+}
+
+#[tokio::test]
+async fn what_a_later_review_accepts_joins_a_toolset_that_names_the_server() {
+    let host = host().set("toolset.worker.tools=[\"jotter__*\", \"time\"]").set("toolset.other.tools=[\"time\"]");
+    let host = accepting(host, &section("plain", &[]), &["confirm=none"]).await;
+    let first = ["jotter__add", "jotter__echo", "jotter__read_note"].map(str::to_owned);
+    let worker = had(&host, "worker").await;
+    assert!(first.iter().all(|name| worker.contains(name)) && worker.contains(&"time".to_owned()), "{worker:?}");
+    assert!(!worker.contains(&"jotter__erase".to_owned()));
+    let host = accepting(host, &section("new", &[]), &["confirm=none"]).await;
+    assert!(had(&host, "worker").await.contains(&"jotter__erase".to_owned()));
+    assert_eq!(had(&host, "other").await, ["time"]);
 }
 
 #[tokio::test]

@@ -58,7 +58,7 @@ pub use secrets::{LeakAction, LeakGate, Leaks, Part, SecretSection, ShapeAction,
 pub use shell::PluginShell;
 pub use size::MemoryBound;
 pub use size::written as size;
-pub use toolset::{Context, Mount, ToolsetSection, is_agent_variable};
+pub use toolset::{Context, Mount, ToolsetSection, all_of, is_agent_variable, server_of};
 pub use upstream::BETWEEN;
 pub use upstream::{UpstreamConfirm, UpstreamElicitation, UpstreamSection, upstream_name_fault};
 pub use variables::{CALL_MARK, TOKEN_VARIABLE, is_never_passed, is_variable_name, loads_code};

@@ -2,6 +2,7 @@
 
 use super::absolute;
 use super::narrow::is_tool_name;
+use super::upstream::{BETWEEN, upstream_name_fault};
 use super::variables::is_never_passed;
 use indexmap::IndexMap;
 use serde::de::Error as _;
@@ -20,11 +21,11 @@ pub struct ToolsetSection {
     /// Toolsets whose tools, constants and grants it has as well.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub extends: Vec<String>,
-    /// Tools that it has.
-    #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "tool_names")]
+    /// Tools that it has: names, and `SERVER__*` for all tools of another MCP server.
+    #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "members")]
     pub tools: Vec<String>,
-    /// Tools that it has while a turn is open.
-    #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "tool_names")]
+    /// Tools that it has while a turn is open, likewise.
+    #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "members")]
     pub turn: Vec<String>,
     /// What whoever opens a session says of it, besides constants: events carry it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -110,10 +111,70 @@ fn variables<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeMap<Stri
     }
 }
 
+/// Returns how a toolset names all tools of another MCP server.
+#[must_use]
+pub fn all_of(server: &str) -> String {
+    format!("{server}{BETWEEN}*")
+}
+
+/// Returns the server whose tools a member of a toolset names all; none if it names one tool.
+#[must_use]
+pub fn server_of(member: &str) -> Option<&str> {
+    let server = member.strip_suffix('*')?.strip_suffix(BETWEEN)?;
+    upstream_name_fault(server).is_none().then_some(server)
+}
+
+/// Names of tools, and of servers for all tools of each.
+fn members<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
+    let all = Vec::<String>::deserialize(deserializer)?;
+    match all.iter().find(|member| !is_tool_name(member) && server_of(member).is_none()) {
+        None => Ok(all),
+        Some(odd) => Err(D::Error::custom(format!(
+            "`{}` is not a tool: write its name (1 to 64 of A-Z, a-z, 0-9, `_`, `-`), or `SERVER{BETWEEN}*` for all tools of a server",
+            odd.escape_debug()
+        ))),
+    }
+}
+
 pub(super) fn tool_names<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
     let names = Vec::<String>::deserialize(deserializer)?;
     match names.iter().find(|name| !is_tool_name(name)) {
         None => Ok(names),
         Some(odd) => Err(D::Error::custom(format!("`{odd}` is no name of a tool: 1 to 64 of A-Z, a-z, 0-9, `_`, `-`"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_tools_of_a_server_are_named_by_its_whole_name() {
+        for (member, server) in [
+            ("git__*", Some("git")),
+            ("mcp-time__*", Some("mcp-time")),
+            ("a___*", Some("a_")),
+            ("git__status", None),
+            ("git*", None),
+            ("git_*", None),
+            ("__*", None),
+            ("*", None),
+            ("*__*", None),
+            ("a__b__*", None),
+            ("git__*x", None),
+        ] {
+            assert_eq!(server_of(member), server, "{member}");
+        }
+        assert_eq!(server_of(&all_of("git")), Some("git"));
+    }
+
+    #[test]
+    fn a_star_stands_for_a_server_and_for_nothing_else() {
+        let read = |tools: &str| toml::from_str::<ToolsetSection>(&format!("tools = [\"{tools}\"]"));
+        assert!(read("time").is_ok() && read("git__*").is_ok());
+        for odd in ["git*", "*", "a b", ""] {
+            let error = read(odd).expect_err(odd).to_string();
+            assert!(error.contains(&format!("`{odd}` is not a tool")), "{error}");
+        }
     }
 }

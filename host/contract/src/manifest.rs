@@ -217,6 +217,12 @@ impl Manifest {
         Self::new(id, vec![name.to_owned()], vec![Capability::Programs], functions)
     }
 
+    /// Its name, if it is another MCP server.
+    #[must_use]
+    pub fn server(&self) -> Option<&str> {
+        self.id.is_upstream().then(|| self.name())
+    }
+
     /// The name that policy knows it by.
     #[must_use]
     pub fn name(&self) -> &str {

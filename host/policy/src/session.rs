@@ -9,6 +9,7 @@ use base::capability::Capability;
 use base::envelope::Failure;
 use base::principal::Principal;
 use base::text::id::random_id;
+use contract::manifest::Manifest;
 use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
 use serde_json::{Map, Value};
@@ -286,15 +287,15 @@ impl Session {
     /// # Errors
     ///
     /// `unavailable` where it does not.
-    pub fn admit_in_a_turn(&self, tool: &str) -> Result<(), Failure> {
-        self.toolset().map_or(Ok(()), |toolset| toolset.admit(tool, true))
+    pub fn admit_in_a_turn(&self, tool: &str, plugin: &Manifest) -> Result<(), Failure> {
+        self.toolset().map_or(Ok(()), |toolset| toolset.admit(tool, plugin, true))
     }
 
-    /// Refuses a tool that its toolset does not have now.
-    pub fn admit(&self, tool: &str) -> Result<(), Failure> {
+    /// Refuses a tool of a plugin that its toolset does not have now.
+    pub fn admit(&self, tool: &str, plugin: &Manifest) -> Result<(), Failure> {
         match &self.opened {
             None => Ok(()),
-            Some(opened) => opened.toolset.admit(tool, opened.state.lock().is_open),
+            Some(opened) => opened.toolset.admit(tool, plugin, opened.state.lock().is_open),
         }
     }
 

@@ -6,7 +6,7 @@
 use crate::Policy;
 use base::capability::{Capability, Deed};
 use base::envelope::{Failure, Kind, no_such};
-use config::{Config, ToolsetSection};
+use config::{Config, ToolsetSection, all_of, server_of};
 use contract::definition::Tool;
 use contract::manifest::Manifest;
 use futures_util::future::BoxFuture;
@@ -48,13 +48,14 @@ impl Constant {
     }
 }
 
-/// Finds the plugin that has a tool.
+/// Finds the plugin that has a tool, or the server whose tools a toolset names all.
 pub type PluginOf<'r> = dyn Fn(&str) -> Option<Arc<Manifest>> + 'r;
 
 /// Which tools a session has.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Toolset {
     name: String,
+    /// By name, or by how [`all_of`] names those of a server.
     tools: BTreeMap<String, Lifetime>,
     /// What a session has besides, by name.
     session: BTreeSet<String>,
@@ -117,7 +118,7 @@ impl Toolset {
         &self.name
     }
 
-    /// Its tools by name, and when each is there.
+    /// Its tools by name, and when each is there; `SERVER__*` is all tools of another MCP server.
     pub fn tools(&self) -> impl Iterator<Item = (&str, Lifetime)> {
         self.tools.iter().map(|(name, lifetime)| (name.as_str(), *lifetime))
     }
@@ -125,9 +126,20 @@ impl Toolset {
     /// What a session on it has to give, by name.
     #[must_use]
     pub fn needs(&self) -> BTreeSet<&str> {
-        let constants = self.bind.iter().filter(|(tool, _)| self.tools.contains_key(*tool));
+        let constants = self.bind.iter().filter(|(tool, _)| self.may_have(tool));
         let constants = constants.flat_map(|(_, constants)| constants.values()).filter_map(Constant::given);
         constants.chain(self.session.iter().map(String::as_str)).collect()
+    }
+
+    /// Whether it could have a tool of this name: a server offers others over time, and cuts names that are too long.
+    fn may_have(&self, tool: &str) -> bool {
+        self.tools.contains_key(tool) || self.tools.keys().any(|member| server_of(member).is_some())
+    }
+
+    /// When it has this tool of this plugin. What it says of the tool itself counts before what it says of its server.
+    fn lifetime(&self, tool: &str, plugin: &Manifest) -> Option<Lifetime> {
+        let of_server = || self.tools.get(&all_of(plugin.server()?));
+        self.tools.get(tool).or_else(of_server).copied()
     }
 
     /// The texts that it has for its agent, in the order in which they are declared.
@@ -191,9 +203,9 @@ impl Toolset {
         self.narrows
     }
 
-    /// Refuses a tool that it does not have now.
-    pub fn admit(&self, tool: &str, in_turn: bool) -> Result<(), Failure> {
-        match self.tools.get(tool) {
+    /// Refuses a tool of a plugin that it does not have now.
+    pub fn admit(&self, tool: &str, plugin: &Manifest, in_turn: bool) -> Result<(), Failure> {
+        match self.lifetime(tool, plugin) {
             Some(Lifetime::Session) => Ok(()),
             Some(Lifetime::Turn) if in_turn => Ok(()),
             Some(Lifetime::Turn) => {
@@ -225,9 +237,12 @@ impl Toolset {
         let mut odd = Vec::new();
         let name = &self.name;
         for tool in self.tools.keys().filter(|tool| plugin_of(tool).is_none()) {
-            odd.push(format!("[toolset.{name}] names `{tool}`, and there is no such tool"));
+            let missing = if server_of(tool).is_some() { "server" } else { "tool" };
+            odd.push(format!("[toolset.{name}] names `{tool}`, and there is no such {missing}"));
         }
-        for tool in self.bind.keys().filter(|tool| !self.tools.contains_key(*tool)) {
+        let has =
+            |tool: &str| plugin_of(tool).map_or(self.may_have(tool), |plugin| self.lifetime(tool, &plugin).is_some());
+        for tool in self.bind.keys().filter(|tool| !has(tool)) {
             odd.push(format!("[toolset.{name}] binds arguments of `{tool}`, which it does not have"));
         }
         if self.tools.is_empty() {
@@ -354,5 +369,54 @@ fn constant(value: &toml::Value) -> Constant {
         None => {
             Constant::Value(serde_json::to_value(value).expect("a value of settings is JSON: times are text there"))
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use contract::manifest::{Origin, PluginId};
+
+    fn plugin(name: &str, origin: Origin, tool: &str) -> Manifest {
+        let id = PluginId { name: name.into(), sha256: "0".repeat(64), origin };
+        Manifest::new(id, vec![tool.into()], Vec::new(), Vec::new()).expect("a plugin")
+    }
+
+    fn server(name: &str, tool: &str) -> Manifest {
+        plugin(name, Origin::Upstream { command: "/bin/server".into(), declared: String::new() }, tool)
+    }
+
+    fn toolset(section: &str) -> Toolset {
+        let section: ToolsetSection = toml::from_str(section).expect("a section");
+        let mut config = Config::default();
+        config.toolset.insert("worker".into(), section);
+        Toolset::of(&config, "worker").expect("a toolset")
+    }
+
+    #[test]
+    fn all_tools_of_a_server_are_its_own_and_no_others() {
+        let worker = toolset("tools = [\"git__*\"]");
+        let has = |tool: &str, plugin: &Manifest| worker.admit(tool, plugin, false).is_ok();
+        assert!(has("git__status", &server("git", "git__status")));
+        // A name that was too long for models is cut, and is of the server all the same.
+        assert!(has("gi__look_41519b51", &server("git", "gi__look_41519b51")));
+        assert!(!has("git__status", &plugin("git", Origin::File("/p/git.wasm".into()), "git__status")));
+        assert!(!has("github__search", &server("github", "github__search")));
+        assert!(!has("time", &plugin("time", Origin::BuiltIn, "time")));
+    }
+
+    #[test]
+    fn a_tool_that_is_named_itself_is_there_when_its_own_list_says() {
+        let worker = toolset("tools = [\"git__*\"]\nturn = [\"git__push\"]");
+        let git = server("git", "git__push");
+        assert!(worker.admit("git__push", &git, false).is_err() && worker.admit("git__push", &git, true).is_ok());
+        assert!(worker.admit("git__status", &git, false).is_ok());
+    }
+
+    #[test]
+    fn constants_of_tools_of_a_server_are_wanted_of_the_session() {
+        let worker = toolset("tools = [\"git__*\"]\nbind.git__log.repository = \"$session.repository\"");
+        assert_eq!(worker.needs(), BTreeSet::from(["repository"]));
+        assert!(toolset("tools = [\"time\"]\nbind.git__log.repository = \"$session.repository\"").needs().is_empty());
     }
 }

@@ -176,8 +176,8 @@ impl Host {
         let Resolved { policy, request, context, .. } = resolved;
         let Found { plugin, unbarred } = resolved.found()?;
         match &context.event {
-            None => context.session.admit(&request.tool)?,
-            Some(_) => context.session.admit_in_a_turn(&request.tool)?,
+            None => context.session.admit(&request.tool, plugin)?,
+            Some(_) => context.session.admit_in_a_turn(&request.tool, plugin)?,
         }
         policy.rules().admit_tool(&request.tool, &*context.backend, &self.approvals).await?;
         let admission = unbarred.admit()?;

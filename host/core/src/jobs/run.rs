@@ -103,7 +103,7 @@ impl OfHost {
                 if let Some(fired) = fired {
                     check_bytes(&tools, &fired.by_tool, &fired.by_plugin)?;
                     let by = tools.plugin_of(&fired.by_tool)?;
-                    context.session.admit_in_a_turn(&fired.by_tool)?;
+                    context.session.admit_in_a_turn(&fired.by_tool, by)?;
                     policy.grants_for(&policy.admit(by)?).schedules()?.jobs()?.admit(&job.tool)?;
                 }
                 None

@@ -173,8 +173,8 @@ impl Host {
             .purpose(Purpose::Rehearse(rehearsal.clone()));
         let policy = self.within(self.policy.obeyed()?, &context)?;
         let resolved = self.resolve(&policy, &request, &context)?;
-        check_lifetime(&request, scope)?;
         let plugin = resolved.plugin()?;
+        check_lifetime(&request, plugin, scope)?;
         check_unattended(resolved.policy, plugin, &request.tool)?;
         let identity = identity(plugin);
         if !is_asked_at_submission(plugin) {
@@ -211,7 +211,7 @@ fn tool_names(tools: &Registry, host: &Host, grant: &JobsGrant, scope: &Scope) -
     let narrowed = toolset.and_then(|toolset| host.policy.within(&host.policy(), toolset.name()).ok());
     let policy = narrowed.unwrap_or_else(|| host.policy());
     let can_be = |plugin: &Manifest, tool: &str| {
-        grant.has(tool) && lives_on(tool, scope) && check_unattended(&policy, plugin, tool).is_ok()
+        grant.has(tool) && lives_on(tool, plugin, scope) && check_unattended(&policy, plugin, tool).is_ok()
     };
     let names = |is_program: bool| {
         let plugins = tools.plugins().filter(move |plugin| plugin.id.is_program() == is_program);
@@ -300,15 +300,15 @@ fn check_token(token: Option<&str>) -> Result<(), Failure> {
 }
 
 /// Whether the session has a tool also when no turn is open.
-fn lives_on(tool: &str, scope: &Scope) -> bool {
-    scope.session.toolset().is_none_or(|toolset| toolset.admit(tool, false).is_ok())
+fn lives_on(tool: &str, plugin: &Manifest, scope: &Scope) -> bool {
+    scope.session.toolset().is_none_or(|toolset| toolset.admit(tool, plugin, false).is_ok())
 }
 
 /// Refuses what is there for a turn only: a job has none.
-fn check_lifetime(request: &Request, scope: &Scope) -> Result<(), Failure> {
+fn check_lifetime(request: &Request, plugin: &Manifest, scope: &Scope) -> Result<(), Failure> {
     let tool = &request.tool;
-    scope.session.admit(tool)?;
-    match lives_on(tool, scope) {
+    scope.session.admit(tool, plugin)?;
+    match lives_on(tool, plugin, scope) {
         true => Ok(()),
         false => {
             Err(Failure::new(Kind::Unavailable, format!("`{tool}` is there while a turn is open, and a job has none"))

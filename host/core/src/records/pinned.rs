@@ -4,8 +4,10 @@ use crate::Host;
 use crate::call::CallContext;
 use base::envelope::Failure;
 use base::text::sanitize;
+use contract::manifest::Manifest;
 use futures_util::future::BoxFuture;
 use serde::Serialize;
+use std::sync::Arc;
 use store::{Namespace, PINNED, Query};
 use tokio::sync::watch;
 
@@ -82,8 +84,9 @@ impl Host {
     /// Whose documents the plugins of a session keep.
     pub(super) fn keepers(&self, context: &CallContext) -> Result<Vec<Namespace>, Failure> {
         let policy = self.within(self.policy(), context)?;
-        let has_tool = |tools: &[String]| tools.iter().any(|tool| context.session.admit(tool).is_ok());
-        let plugins = context.tools.plugins().filter(|plugin| has_tool(&plugin.tools));
+        let has_tool =
+            |plugin: &&Arc<Manifest>| plugin.tools.iter().any(|tool| context.session.admit(tool, plugin).is_ok());
+        let plugins = context.tools.plugins().filter(has_tool);
         let granted = plugins.filter_map(|plugin| {
             let grants = policy.grants_of(plugin);
             grants.records().ok().map(|grant| Namespace::of(grant, &context.session))

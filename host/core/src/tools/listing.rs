@@ -109,7 +109,7 @@ impl Host {
             };
             let (policy, workspace) = (self.policy(), workspace(context).await);
             let is_there = |plugin: &Manifest, tool: &str| {
-                context.session.admit(tool).is_ok()
+                context.session.admit(tool, plugin).is_ok()
                     && not_on_request(&policy, plugin, context).is_none()
                     && policy.rules().denied_tool(tool, &workspace).is_none()
             };
@@ -178,7 +178,7 @@ impl Host {
     ///
     /// `unavailable` where its toolset does not have it.
     pub fn as_offered(&self, tool: &Arc<Tool>, context: &CallContext) -> Result<Arc<Tool>, Failure> {
-        context.session.admit(tool.name())?;
+        context.session.admit(tool.name(), tool.plugin())?;
         Ok(narrowed(tool, context.session.bound(tool.name()).as_ref()))
     }
 
@@ -205,7 +205,7 @@ impl Host {
         workspace: &Path,
         context: &CallContext,
     ) -> Option<Failure> {
-        let refused = context.session.admit(tool.name()).err();
+        let refused = context.session.admit(tool.name(), tool.plugin()).err();
         if let Some(failure) = refused.or_else(|| self.policy().rules().denied_tool(tool.name(), workspace)) {
             return Some(failure);
         }

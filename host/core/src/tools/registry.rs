@@ -8,7 +8,7 @@ use base::envelope::{Failure, Kind};
 use base::text::names::folded;
 use base::text::sanitize;
 use base::text::tool_names::meant;
-use config::Limits;
+use config::{Limits, server_of};
 use contract::manifest::Manifest;
 use guest::reach::Reach;
 use guest::sandbox::Sandbox;
@@ -259,10 +259,13 @@ impl Registry {
         &self.refused
     }
 
-    /// The same for who asks of many.
+    /// Finds the plugin of a member of a toolset: of a tool, or the server whose tools it names all.
     #[must_use]
-    pub fn find_plugin(&self, tool: &str) -> Option<Arc<Manifest>> {
-        self.plugin_of(tool).ok().cloned()
+    pub fn find_plugin(&self, member: &str) -> Option<Arc<Manifest>> {
+        match server_of(member) {
+            Some(server) => self.plugins().find(|plugin| plugin.server() == Some(server)).cloned(),
+            None => self.plugin_of(member).ok().cloned(),
+        }
     }
 
     /// Finds the plugin that offers a tool, or would if policy admitted it.
