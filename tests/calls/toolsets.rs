@@ -2,6 +2,7 @@
 //! agents that are made of several processes.
 
 use serde_json::{Map, Value, json};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use toolcrib::call::session::Session;
 use toolcrib::call::{Arguments, Request};
@@ -274,6 +275,55 @@ async fn the_sets_that_are_shipped_can_be_used() {
     }
     for name in ["channel", "branch", "worker", "cortex", "compactor", "cortex-chat", "otter"] {
         assert!(names.contains(&name.to_owned()), "{name}: {names:?}");
+    }
+}
+
+/// What the processes of the seeds have (`browser` stands for all of its tools), and what our sets give them besides.
+const SEEDS: [(&str, &str, &str); 7] = [
+    (
+        "channel",
+        "reply ask react skip send_file branch spawn_worker route cancel cron goal_list attachment_recall",
+        "time",
+    ),
+    (
+        "branch",
+        "memory_save memory_recall memory_delete channel_recall spacebot_docs email_search worker_inspect spawn_worker file_read \
+         task_create task_list task_update task_history add_task_comment goal_list",
+        "time file_list task_show goal_create goal_update",
+    ),
+    (
+        "worker",
+        "shell exec file_read file_write file_edit file_list web_search set_status task_update",
+        "time fetch_url",
+    ),
+    ("cortex", "memory_save", "time"),
+    ("compactor", "memory_save", "time"),
+    (
+        "cortex-chat",
+        "memory_save memory_recall memory_delete channel_recall spacebot_docs config_inspect shell exec file_read file_write \
+         file_edit file_list browser web_search task_create task_list task_update",
+        "time fetch_url task_show",
+    ),
+    (
+        "otter",
+        "exec context_list context_show env_list mount_list bin_list note_list note_show note_save note_delete note_pin note_unpin \
+         job_submit job_status job_wait job_watch job_list job_cancel agent_list agent_info agent_exec",
+        "time file_read file_write file_edit file_list",
+    ),
+];
+
+#[tokio::test]
+async fn the_sets_that_are_shipped_have_the_tools_of_the_seeds() {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../host/docs/toolsets");
+    let read = |file: &str| std::fs::read_to_string(root.join(file)).expect("a set");
+    let host = TestHost::new().user(&(read("spacebot.toml") + &read("openotters.toml")));
+    for (name, seed, besides) in SEEDS {
+        let toolset = host.parts().0.toolset(name).expect("a toolset");
+        let one = |tool: &str| if tool.starts_with("browser_") { "browser".to_owned() } else { tool.to_owned() };
+        let has: BTreeSet<String> = toolset.tools().map(|(tool, _)| one(tool)).collect();
+        let expected: BTreeSet<String> =
+            seed.split_whitespace().chain(besides.split_whitespace()).map(str::to_owned).collect();
+        assert_eq!(has, expected, "{name}");
     }
 }
 
