@@ -76,7 +76,7 @@ pub enum ShapeAction {
     Off,
     /// The result has a notice; private keys are taken out of it.
     Warn,
-    /// The same, and requests, commands and writes that hold such a thing are refused.
+    /// Results that hold such a thing are held back; requests, commands, writes and events are refused.
     Block,
 }
 

@@ -12,7 +12,7 @@ use base::dirs::Dirs;
 use base::disk::{OwnDir, told};
 use base::envelope::{Failure, Kind};
 use browser::Programs;
-use config::{LeakAction, Limits, MailSection, Settings, UpstreamSection};
+use config::{LeakAction, Limits, MailSection, Settings, ShapeAction, UpstreamSection};
 use egress::Egress;
 use embedder::agents::AgentSessions;
 use embeddings::Embeddings;
@@ -26,6 +26,7 @@ use kept_output::{KeptFile, OutputStore};
 use policy::Policy;
 use policy::admission::Barred;
 use policy::approval::{Approvals, InAdvance, Notifier};
+use policy::guard::first_shape;
 use policy::in_force::InForce;
 use policy::lock::Code;
 use policy::scope::Scope;
@@ -305,6 +306,15 @@ impl Host {
         match self.policy().config().leaks.results {
             LeakAction::Warn => text.to_owned(),
             LeakAction::Redact | LeakAction::Block => self.secrets.known().redact(text).into_owned(),
+        }
+    }
+
+    /// What in a text of kept output looks like a secret, where settings hold such a text back.
+    #[must_use]
+    pub fn held_back(&self, text: &str) -> Option<&'static str> {
+        match self.policy().config().leaks.shapes {
+            ShapeAction::Off | ShapeAction::Warn => None,
+            ShapeAction::Block => first_shape(text),
         }
     }
 

@@ -298,8 +298,14 @@ impl Guard {
     /// What goes back to the caller: the outcome without secrets, or a refusal in its place, with what is to be said of it.
     pub fn outcome(&self, outcome: Result<Output, Failure>, session: &Session) -> Result<Output, Failure> {
         let mut outcome = self.without_secrets(outcome, session);
-        if self.rules.shapes != ShapeAction::Off {
-            self.look_for_shapes(&mut outcome);
+        let looks_like = match self.rules.shapes {
+            ShapeAction::Off => BTreeSet::new(),
+            ShapeAction::Warn | ShapeAction::Block => without_keys(&mut outcome),
+        };
+        if self.rules.shapes == ShapeAction::Block && !looks_like.is_empty() {
+            outcome = Err(self.held_back(&looks_like));
+        } else {
+            looks_like.iter().for_each(|kind| self.notice(format!("the result holds what looks like {kind}")));
         }
         if let Ok(output) = &mut outcome {
             output.notices.append(&mut self.notices.lock());
@@ -361,20 +367,29 @@ impl Guard {
         outcome
     }
 
-    fn look_for_shapes(&self, outcome: &mut Result<Output, Failure>) {
-        let mut kinds = BTreeSet::new();
-        each_text(outcome, &mut |text| {
-            if text.len() < shapes::SHORTEST {
-                return None;
-            }
-            kinds.extend(shapes::find(text).iter().map(|shape| shape.name));
-            match shapes::redact_keys(text) {
-                Cow::Owned(redacted) => Some(redacted),
-                Cow::Borrowed(_) => None,
-            }
-        });
-        kinds.into_iter().for_each(|kind| self.notice(format!("the result holds what looks like {kind}")));
+    /// Instead of a result in which something looks like a secret.
+    fn held_back(&self, looks_like: &BTreeSet<&str>) -> Failure {
+        let kinds = looks_like.iter().copied().collect::<Vec<_>>().join(", ");
+        let line = "what the call did is done; `shapes = \"warn\"` under [leaks] lets the result pass";
+        let hint = self.remedies.hint("leaks.shapes", &Needed::AtMost("warn"), line);
+        Failure::denied(format!("the result holds what looks like {kinds}, so it is held back")).hint(hint)
     }
+}
+
+/// Takes private keys out of an outcome, and returns what in it looks like a secret.
+fn without_keys(outcome: &mut Result<Output, Failure>) -> BTreeSet<&'static str> {
+    let mut kinds = BTreeSet::new();
+    each_text(outcome, &mut |text| {
+        if text.len() < shapes::SHORTEST {
+            return None;
+        }
+        kinds.extend(shapes::find(text).iter().map(|shape| shape.name));
+        match shapes::redact_keys(text) {
+            Cow::Owned(redacted) => Some(redacted),
+            Cow::Borrowed(_) => None,
+        }
+    });
+    kinds
 }
 
 /// Takes the secrets out of one stream.
@@ -403,7 +418,9 @@ fn tail(known: &Known, text: &str) -> Vec<u8> {
     text.as_bytes()[text.len() - known.longest().min(text.len())..].to_vec()
 }
 
-fn first_shape(text: &str) -> Option<&'static str> {
+/// The first thing in a text that looks like a secret.
+#[must_use]
+pub fn first_shape(text: &str) -> Option<&'static str> {
     shapes::find(text).first().map(|shape| shape.name)
 }
 

@@ -226,6 +226,10 @@ impl Inner {
         let page = kept.read(offset, PAGE_BYTES).await.map_err(|_| gone())?;
         let read = page.bytes.len() as u64;
         let (text, used) = whole_characters(&page.bytes, offset + read >= page.size);
+        if let Some(kind) = self.host.held_back(&text) {
+            let message = format!("this page holds what looks like {kind}, so it is held back");
+            return Err(ErrorData::invalid_request(message, Some(json!({ "uri": uri }))));
+        }
         let next = (offset + used < page.size).then(|| format!("{PREFIX}{name}?offset={}", offset + used));
         let content = json!({
             "uri": uri,
