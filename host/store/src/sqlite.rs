@@ -26,7 +26,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 /// What marks a file as a store: "TCRB".
 const APPLICATION: i32 = 0x5443_5242;
 /// Versions of the tables; what takes one to the next.
-const MIGRATIONS: [&str; 5] = [
+const MIGRATIONS: [&str; 6] = [
     "
     CREATE TABLE namespace (
         id INTEGER PRIMARY KEY,
@@ -62,7 +62,11 @@ const MIGRATIONS: [&str; 5] = [
 ",
     jobs::TABLES,
     schedules::TABLES,
+    // Words are looked for by their stems: `reindex` does it.
+    "",
 ];
+/// The version from which words are found by their stems.
+const STEMMED: i32 = 6;
 /// How long another process that writes is waited for.
 const BUSY: Duration = Duration::from_secs(5);
 /// How often a store is looked at that another process makes.
@@ -526,12 +530,37 @@ fn namespace(transaction: &Transaction<'_>, of: &Namespace) -> Result<i64, Failu
         transaction.execute("INSERT INTO namespace (agent, plugin) VALUES (?1, ?2)", [&of.agent, &of.plugin])?;
         let id = transaction.last_insert_rowid();
         // It keeps no text of its own: that is in the documents.
-        transaction.execute_batch(&format!(
-            "CREATE VIRTUAL TABLE words_{id} USING fts5(text, content = '', contentless_delete = 1, tokenize = 'unicode61 remove_diacritics 2')"
-        ))?;
+        make_words(transaction, id)?;
         Ok(id)
     };
     run().map_err(|error| failed(&error))
+}
+
+/// Makes the table by which the words of a namespace are found: `deploys` by `deploy`, whatever accents they are written with.
+fn make_words(transaction: &Transaction<'_>, namespace: i64) -> rusqlite::Result<()> {
+    transaction.execute_batch(&format!(
+        "CREATE VIRTUAL TABLE words_{namespace} USING fts5(\
+         text, content = '', contentless_delete = 1, tokenize = 'porter unicode61 remove_diacritics 2')"
+    ))
+}
+
+/// Makes the tables of words again, from the documents.
+fn reindex(transaction: &Transaction<'_>) -> rusqlite::Result<()> {
+    let numbers = |sql: &str| -> rusqlite::Result<Vec<i64>> {
+        transaction.prepare(sql)?.query_map([], |row| row.get(0))?.collect()
+    };
+    for namespace in numbers("SELECT id FROM namespace")? {
+        transaction.execute_batch(&format!("DROP TABLE words_{namespace}"))?;
+        make_words(transaction, namespace)?;
+        let mut items = transaction.prepare("SELECT id, body FROM item WHERE namespace = ?1")?;
+        let mut insert =
+            transaction.prepare(&format!("INSERT INTO words_{namespace} (rowid, text) VALUES (?1, ?2)"))?;
+        let mut rows = items.query([namespace])?;
+        while let Some(row) = rows.next()? {
+            insert.execute(params![row.get::<_, i64>(0)?, texts(&row.get::<_, String>(1)?)])?;
+        }
+    }
+    Ok(())
 }
 
 fn prepare(connection: &mut Connection, sync: config::StoreSync) -> rusqlite::Result<()> {
@@ -569,6 +598,9 @@ fn migrate(connection: &mut Connection) -> Result<(), Failure> {
         }
         for migration in MIGRATIONS.iter().skip(usize::try_from(version).unwrap_or_default()) {
             transaction.execute_batch(migration)?;
+        }
+        if version < STEMMED {
+            reindex(&transaction)?;
         }
         transaction.pragma_update(None, "application_id", APPLICATION)?;
         transaction.pragma_update(None, "user_version", newest)?;
@@ -670,6 +702,46 @@ mod tests {
         assert_eq!(store.check().unwrap().items, 10);
     }
 
+    /// The keys of the documents that have one of these words.
+    fn found(place: &Place, store: &Sqlite, words: &str) -> Vec<String> {
+        let mut query = Query::new("c".into());
+        query.any_word(words).unwrap();
+        store.find(&place.of, &query).unwrap().items.into_iter().map(|item| item.key).collect()
+    }
+
+    #[test]
+    fn words_are_found_by_their_stems() {
+        let place = Place::new();
+        let store = place.open().unwrap();
+        place.put(&store, 0..1, "Deploys go out on Tuesdays.").unwrap();
+        place.put(&store, 1..2, "Café au lait").unwrap();
+        for (words, keys) in [("deploy", ["k0"]), ("deploying tuesday", ["k0"]), ("cafe", ["k1"])] {
+            assert_eq!(found(&place, &store, words), keys, "{words}");
+        }
+        assert_eq!(found(&place, &store, "employ"), [""; 0]);
+    }
+
+    #[test]
+    fn documents_of_an_older_store_are_found_by_stems_as_well() {
+        let place = Place::new();
+        let store = place.open().unwrap();
+        place.put(&store, 0..2, "Deploys go out on Tuesdays.").unwrap();
+        {
+            let connection = store.0.lock();
+            let older = "DROP TABLE words_1; \
+                CREATE VIRTUAL TABLE words_1 USING fts5(text, content = '', contentless_delete = 1, tokenize = 'unicode61'); \
+                INSERT INTO words_1 (rowid, text) SELECT id, body FROM item; PRAGMA user_version = 5";
+            connection.execute_batch(older).unwrap();
+        }
+        assert_eq!(found(&place, &store, "deploy"), [""; 0]);
+        drop(store);
+        let store = place.open().unwrap();
+        assert_eq!(found(&place, &store, "deploy"), ["k0", "k1"]);
+        place.put(&store, 0..1, "other").unwrap();
+        assert_eq!(found(&place, &store, "deploy"), ["k1"]);
+        assert_eq!(store.check().unwrap().faults, Vec::<String>::new());
+    }
+
     #[test]
     fn what_is_no_store_of_ours_is_left_alone() {
         let place = Place::new();
@@ -684,7 +756,7 @@ mod tests {
         drop(place.open().unwrap());
         Connection::open(place.file()).unwrap().pragma_update(None, "user_version", 99).unwrap();
         assert!(
-            place.open().err().unwrap().message.contains("a later Toolcrib made it (version 99, this one knows 5)")
+            place.open().err().unwrap().message.contains("a later Toolcrib made it (version 99, this one knows 6)")
         );
     }
 
