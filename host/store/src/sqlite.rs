@@ -25,8 +25,10 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// What marks a file as a store: "TCRB".
 const APPLICATION: i32 = 0x5443_5242;
-/// Versions of the tables; what takes one to the next.
-const MIGRATIONS: [&str; 6] = [
+/// The version of the tables.
+const VERSION: i32 = 6;
+/// What makes them.
+const TABLES: [&str; 5] = [
     "
     CREATE TABLE namespace (
         id INTEGER PRIMARY KEY,
@@ -57,16 +59,10 @@ const MIGRATIONS: [&str; 6] = [
         items INTEGER NOT NULL,
         UNIQUE (namespace, name)
     ) STRICT;
-    INSERT INTO collection (namespace, name, items)
-        SELECT namespace, collection, count(*) FROM item GROUP BY namespace, collection;
 ",
     jobs::TABLES,
     schedules::TABLES,
-    // Words are looked for by their stems: `reindex` does it.
-    "",
 ];
-/// The version from which words are found by their stems.
-const STEMMED: i32 = 6;
 /// How long another process that writes is waited for.
 const BUSY: Duration = Duration::from_secs(5);
 /// How often a store is looked at that another process makes.
@@ -100,7 +96,7 @@ impl Sqlite {
         let begun = Instant::now();
         loop {
             let prepared = prepare(&mut connection, sync).map_err(|error| failed(&error));
-            match prepared.and_then(|()| migrate(&mut connection)) {
+            match prepared.and_then(|()| make_tables(&mut connection)) {
                 Ok(()) => return Ok(Self(Mutex::new(connection))),
                 // While another program makes the same store SQLite does not wait by itself.
                 Err(failure) if failure.kind == Kind::Busy && begun.elapsed() < BUSY => std::thread::sleep(MAKING),
@@ -544,25 +540,6 @@ fn make_words(transaction: &Transaction<'_>, namespace: i64) -> rusqlite::Result
     ))
 }
 
-/// Makes the tables of words again, from the documents.
-fn reindex(transaction: &Transaction<'_>) -> rusqlite::Result<()> {
-    let numbers = |sql: &str| -> rusqlite::Result<Vec<i64>> {
-        transaction.prepare(sql)?.query_map([], |row| row.get(0))?.collect()
-    };
-    for namespace in numbers("SELECT id FROM namespace")? {
-        transaction.execute_batch(&format!("DROP TABLE words_{namespace}"))?;
-        make_words(transaction, namespace)?;
-        let mut items = transaction.prepare("SELECT id, body FROM item WHERE namespace = ?1")?;
-        let mut insert =
-            transaction.prepare(&format!("INSERT INTO words_{namespace} (rowid, text) VALUES (?1, ?2)"))?;
-        let mut rows = items.query([namespace])?;
-        while let Some(row) = rows.next()? {
-            insert.execute(params![row.get::<_, i64>(0)?, texts(&row.get::<_, String>(1)?)])?;
-        }
-    }
-    Ok(())
-}
-
 fn prepare(connection: &mut Connection, sync: config::StoreSync) -> rusqlite::Result<()> {
     connection.busy_timeout(BUSY)?;
     connection.set_prepared_statement_cache_capacity(PREPARED);
@@ -577,13 +554,12 @@ fn prepare(connection: &mut Connection, sync: config::StoreSync) -> rusqlite::Re
     connection.pragma_update(None, "synchronous", sync)
 }
 
-/// Brings the tables to what this program knows.
-fn migrate(connection: &mut Connection) -> Result<(), Failure> {
+/// Makes the tables where there are none; refuses those of another version.
+fn make_tables(connection: &mut Connection) -> Result<(), Failure> {
     let run = |connection: &mut Connection| -> rusqlite::Result<Option<String>> {
         let number =
             |connection: &Connection, name: &str| connection.pragma_query_value(None, name, |row| row.get::<_, i32>(0));
-        let newest = MIGRATIONS.len() as i32;
-        if number(connection, "application_id")? == APPLICATION && number(connection, "user_version")? == newest {
+        if number(connection, "application_id")? == APPLICATION && number(connection, "user_version")? == VERSION {
             return Ok(None);
         }
         // Another program may do the same.
@@ -593,17 +569,14 @@ fn migrate(connection: &mut Connection) -> Result<(), Failure> {
         if !is_new && application != APPLICATION {
             return Ok(Some("it is a database of another program".into()));
         }
-        if version > newest {
-            return Ok(Some(format!("a later Toolcrib made it (version {version}, this one knows {newest})")));
+        if !is_new && version != VERSION {
+            let who = if version > VERSION { "a later" } else { "an earlier" };
+            let why = format!("{who} Toolcrib made it (version {version}, this one knows {VERSION}): move it away");
+            return Ok(Some(why));
         }
-        for migration in MIGRATIONS.iter().skip(usize::try_from(version).unwrap_or_default()) {
-            transaction.execute_batch(migration)?;
-        }
-        if version < STEMMED {
-            reindex(&transaction)?;
-        }
+        TABLES.iter().filter(|_| is_new).try_for_each(|tables| transaction.execute_batch(tables))?;
         transaction.pragma_update(None, "application_id", APPLICATION)?;
-        transaction.pragma_update(None, "user_version", newest)?;
+        transaction.pragma_update(None, "user_version", VERSION)?;
         transaction.commit()?;
         Ok(None)
     };
@@ -722,27 +695,6 @@ mod tests {
     }
 
     #[test]
-    fn documents_of_an_older_store_are_found_by_stems_as_well() {
-        let place = Place::new();
-        let store = place.open().unwrap();
-        place.put(&store, 0..2, "Deploys go out on Tuesdays.").unwrap();
-        {
-            let connection = store.0.lock();
-            let older = "DROP TABLE words_1; \
-                CREATE VIRTUAL TABLE words_1 USING fts5(text, content = '', contentless_delete = 1, tokenize = 'unicode61'); \
-                INSERT INTO words_1 (rowid, text) SELECT id, body FROM item; PRAGMA user_version = 5";
-            connection.execute_batch(older).unwrap();
-        }
-        assert_eq!(found(&place, &store, "deploy"), [""; 0]);
-        drop(store);
-        let store = place.open().unwrap();
-        assert_eq!(found(&place, &store, "deploy"), ["k0", "k1"]);
-        place.put(&store, 0..1, "other").unwrap();
-        assert_eq!(found(&place, &store, "deploy"), ["k1"]);
-        assert_eq!(store.check().unwrap().faults, Vec::<String>::new());
-    }
-
-    #[test]
     fn what_is_no_store_of_ours_is_left_alone() {
         let place = Place::new();
         std::fs::write(place.file(), "no database, but a text that is long enough to be taken for one".repeat(100))
@@ -754,10 +706,11 @@ mod tests {
         assert!(place.open().err().unwrap().message.contains("it is a database of another program"));
         std::fs::remove_file(place.file()).unwrap();
         drop(place.open().unwrap());
-        Connection::open(place.file()).unwrap().pragma_update(None, "user_version", 99).unwrap();
-        assert!(
-            place.open().err().unwrap().message.contains("a later Toolcrib made it (version 99, this one knows 6)")
-        );
+        for (version, told) in [(99, "a later"), (5, "an earlier")] {
+            Connection::open(place.file()).unwrap().pragma_update(None, "user_version", version).unwrap();
+            let expected = format!("{told} Toolcrib made it (version {version}, this one knows 6)");
+            assert!(place.open().err().unwrap().message.contains(&expected), "{version}");
+        }
     }
 
     #[test]
