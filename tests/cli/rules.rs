@@ -161,7 +161,7 @@ fn a_rule_denies_each_call_of_a_tool() {
     let hint = answer["error"]["hint"].as_str().unwrap_or_default();
     assert!(hint.contains("tool = \"read_*\"") && hint.contains("`toolcrib policy rules remove 1`"), "{hint}");
     assert!(!offers("read_file") && offers("write_file"));
-    let shown = program.run(&["tools", "read_file"]);
+    let shown = program.run(&["tools", "--why", "read_file"]);
     assert!(stdout(&shown).contains("denied by a rule of yours"), "{}", stdout(&shown));
     let tested = |name: &str| json_of(&program.run(&["policy", "rules", "test", "--json", "--tool", name]));
     assert_eq!(tested("read_file")["answer"], "denied");
@@ -194,7 +194,7 @@ fn rules_that_do_not_fit_on_the_screen_are_paged() {
     }
     let names: Vec<String> = ('a'..='e').map(|letter| letter.to_string().repeat(80)).collect();
     let text = names.iter().map(|name| format!("touch {name}")).collect::<Vec<_>>().join("; ");
-    let terminal = Terminal::sized((90, 24), &Terminal::call(&harmless(&text)));
+    let terminal = Terminal::sized((90, 16), &Terminal::call(&harmless(&text)));
     terminal.asked(1);
     terminal.press(&["a", "Enter"]);
     terminal.shows("Enter shows more");

@@ -118,7 +118,7 @@ fn afternoon() -> Vec<Call> {
 /// What a careful person wants to be asked, and why.
 fn asked(outside: &str) -> Vec<(Call, &'static str)> {
     vec![
-        (run("curl -sS -m 5 https://api.example.invalid/ || true"), "what leaves the cell: a host that nobody named"),
+        (run("curl -sS -m 5 https://api.shop.example/ || true"), "what leaves the cell: a host that nobody named"),
         (("write_file", json!({ "path": outside, "content": "x\n" })), "a write outside of the workspace"),
         (
             ("write_file", json!({ "path": "shop/.envrc", "content": "x\n" })),

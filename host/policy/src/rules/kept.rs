@@ -50,10 +50,9 @@ impl KeptRules {
     pub(crate) fn new(settings: &Settings, confine: Arc<Confine>, path: Vec<PathBuf>) -> Result<Self, Failure> {
         let allows = settings.config.approval.rules;
         let rules = Arc::new(Rules::new(&settings.rules, allows)?);
+        // It may have changed since it was read: it is read again for the first question.
         let state = Mutex::new(State { rules, seen: None });
-        let kept = Self { settings: settings.clone(), allows, confine, path, state };
-        kept.state.lock().seen = kept.stamp();
-        Ok(kept)
+        Ok(Self { settings: settings.clone(), allows, confine, path, state })
     }
 
     /// The file may have changed since these settings were read.
