@@ -71,6 +71,8 @@ struct Command {
     line: usize,
     /// It runs in the shell that runs the script, not in a child of it.
     in_shell: bool,
+    /// It is known to have these words and no others: `xargs` adds some to what it starts.
+    is_whole: bool,
 }
 
 /// A command that would end or poison the shell that sources the script.
@@ -123,7 +125,7 @@ impl Script {
             commands.collect::<Vec<Vec<String>>>()
         };
         let commands = parts.flat_map(|words| from_each_word(words.collect()));
-        let commands = commands.map(|words| Command { words, line: 1, in_shell: false }).collect();
+        let commands = commands.map(|words| Command { words, line: 1, in_shell: false, is_whole: false }).collect();
         Self { text: text.to_owned(), commands }
     }
 

@@ -21,11 +21,13 @@ pub(super) struct Place {
     in_shell: bool,
     /// The line of the command whose argument is being read.
     line: Option<usize>,
+    /// Another command starts it.
+    is_wrapped: bool,
     depth: usize,
 }
 
 impl Place {
-    pub(super) const TOP: Self = Self { in_shell: true, line: None, depth: 0 };
+    pub(super) const TOP: Self = Self { in_shell: true, line: None, is_wrapped: false, depth: 0 };
     /// The same where the stack holds no more than one script within another.
     pub(super) const SHALLOW: Self = Self { depth: MAX_DEPTH - 1, ..Self::TOP };
 
@@ -240,8 +242,9 @@ impl Reader {
     fn record(&mut self, words: Vec<String>, place: Place) -> Done {
         self.spend(words.iter().map(|word| word.len() + 1).sum())?;
         let (wrapped, same_shell) = wrapper::unwrap(&words);
-        self.commands.push(Command { words, line: place.line.unwrap_or(1), in_shell: place.in_shell });
-        let inner = Place { in_shell: place.in_shell && same_shell, ..place };
+        let (line, is_whole) = (place.line.unwrap_or(1), !place.is_wrapped);
+        self.commands.push(Command { words, line, in_shell: place.in_shell, is_whole });
+        let inner = Place { in_shell: place.in_shell && same_shell, is_wrapped: true, ..place };
         wrapped.into_iter().try_for_each(|wrapped| match wrapped {
             Wrapped::Words(words) => self.record(words, inner.deeper()?),
             Wrapped::Script(text) => self.script(&text, inner.deeper()?),

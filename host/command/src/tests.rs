@@ -392,6 +392,40 @@ fn pattern_that_is_no_simple_command_matches_as_text() {
 }
 
 #[test]
+fn copy_into_a_file_in_tmp_is_no_harm_to_disks() {
+    let by = |text: &str| Script::parse(text).expect("it parses").denied_by(&usual()).is_some();
+    for text in [
+        "dd if=/dev/zero of=/tmp/image bs=1M count=10",
+        "cd /tmp && /usr/bin/dd if=in of=/tmp/a/out 2>/dev/null; ls",
+        "(dd of='/tmp/image' if=/dev/urandom)",
+    ] {
+        assert!(!by(text), "{text}");
+    }
+    for text in [
+        "dd if=/dev/zero of=/dev/sda",
+        "dd if=/dev/zero",
+        "dd if=/dev/zero of=image",
+        "dd if=/dev/zero of=/tmp/../dev/sda",
+        "dd if=/dev/zero of=/tmpfile",
+        "dd if=/dev/zero of=/tmp/a of=/dev/sda",
+        "dd if=/dev/zero of=/tmp/$A",
+        "dd if=/dev/zero of=/tmp/a $MORE",
+        "dd if=/dev/zero of=/tmp/a o*",
+        "dd if=/dev/zero of={/tmp/a,/dev/sda}",
+        "echo of=/dev/sda | xargs dd if=/dev/zero of=/tmp/a",
+        "sudo dd if=/dev/zero of=/tmp/a",
+        "DD if=/dev/zero of=/tmp/a",
+    ] {
+        assert!(by(text), "{text}");
+    }
+    // What is typed, and not the whole of a script yet.
+    let typed = |text: &str| check(text, &usual(), Destination::Program).map_err(|failure| failure.kind);
+    assert_eq!(typed("dd if=/dev/zero of=/tmp/a '"), Err(Kind::Denied));
+    let list = denylist(&["dd if= of=", "dd"]);
+    assert!(Script::parse("dd if=a of=/tmp/b").expect("it parses").denied_by(&list).is_some());
+}
+
+#[test]
 fn blank_pattern_is_an_error() {
     let failure = Denylist::parse(&["reboot".to_owned(), " \t".to_owned()]).expect_err("the second is blank");
     assert_eq!(failure.message, "entry 2 of `tools.shell_denylist` is not a command");
