@@ -22,6 +22,20 @@ async fn without_an_account_the_settings_to_write_are_said() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn without_an_account_mail_is_not_listed_and_that_is_said() {
+    for (host, has_account) in [(TestHost::new(), false), (host(), true)] {
+        let host = host.set("tools.offer=[\"mail\"]");
+        let (made, context) = host.parts();
+        let is_listed = made.offered(context).await.tools.iter().any(|tool| tool.name() == "email_search");
+        assert_eq!(is_listed, has_account);
+        let all = made.all_tools(context).await.tools;
+        let (_, why) = all.into_iter().find(|(tool, _)| tool.name() == "email_search").expect("the tool");
+        let expected = (!has_account).then(|| "settings name no mail account".to_owned());
+        assert_eq!(why.map(|why| why.message), expected);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn of_several_accounts_one_has_to_be_said() {
     let failure = host().failure("email_search", json!({})).await;
     assert_eq!(failure.kind, Kind::InvalidArguments, "{failure:?}");

@@ -110,6 +110,12 @@ impl MailGrant {
         }
     }
 
+    /// Why it can read no mail at all; none if it can.
+    #[must_use]
+    pub fn lacks_account(&self) -> Option<Failure> {
+        self.accounts().is_empty().then(|| self.no_account())
+    }
+
     fn no_account(&self) -> Failure {
         if self.accounts.is_empty() {
             return Failure::denied("settings name no mail account")

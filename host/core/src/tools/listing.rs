@@ -105,7 +105,7 @@ impl Host {
             let mut notices: Vec<String> = context.tools.refused().iter().map(ToString::to_string).collect();
             let missing = missing(context, &mut notices).await;
             let is_usable = |plugin: &&Arc<Manifest>| {
-                useless_here(plugin, missing, context).is_none() && self.lacks_browser(plugin).is_none()
+                useless_here(plugin, missing, context).or_else(|| self.lacks(plugin, context)).is_none()
             };
             let (policy, workspace) = (self.policy(), workspace(context).await);
             let is_there = |plugin: &Manifest, tool: &str| {
@@ -210,7 +210,7 @@ impl Host {
             return Some(failure);
         }
         // Before the family: listed or not, without one it cannot be called.
-        let useless = useless_here(tool.plugin(), lacks, context).or_else(|| self.lacks_browser(tool.plugin()));
+        let useless = useless_here(tool.plugin(), lacks, context).or_else(|| self.lacks(tool.plugin(), context));
         if let Some(failure) = useless.or_else(|| not_taken_here(tool, context)) {
             return Some(failure);
         }
@@ -246,6 +246,18 @@ impl Host {
         let plugin = tool.plugin();
         let needed = plugin.capabilities.iter().filter(|capability| !plugin.unsure.contains(capability));
         needed.copied().find_map(|capability| grants.refusal(capability))
+    }
+
+    /// What a plugin needs that settings or this machine do not have.
+    fn lacks(&self, plugin: &Manifest, context: &CallContext) -> Option<Failure> {
+        self.lacks_browser(plugin).or_else(|| self.lacks_account(plugin, context))
+    }
+
+    /// Why a plugin that reads mail has no account to read; none if it has one, needs none, or may read no mail anyway.
+    fn lacks_account(&self, plugin: &Manifest, context: &CallContext) -> Option<Failure> {
+        let needs = plugin.capabilities.contains(&Capability::Mail) && !plugin.unsure.contains(&Capability::Mail);
+        let policy = needs.then(|| self.within(self.policy(), context).ok())??;
+        policy.grants_of(plugin).mail().ok()?.lacks_account()
     }
 
     /// Why a plugin that needs a browser has none; none where it has one, or needs none.
