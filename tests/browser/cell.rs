@@ -155,6 +155,6 @@ fn a_rule_denies_a_host_to_pages() {
         assert!(told.contains("denied by a rule of yours") && site.asked().is_empty(), "{told}");
         succeeded(&rig.program.run(&["policy", "rules", "remove", "1"]));
         rig.go(&site.url("/"));
-        assert_eq!(site.asked().len(), 1);
+        assert!(!site.asked().is_empty());
     }
 }
