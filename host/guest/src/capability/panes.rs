@@ -173,7 +173,7 @@ async fn follow(
 
 pub(super) fn no_panes() -> Failure {
     Failure::new(Kind::Unavailable, "there are no panes: this host runs commands without tmux")
-        .hint("install tmux and start without `--no-tmux`")
+        .hint("install tmux there, or start with `--panes host`; `--no-tmux` switches panes off")
 }
 
 fn check_delay(delay_ms: u64) -> Result<(), Failure> {
