@@ -6,6 +6,23 @@ use std::time::Duration;
 use toolcrib::envelope::Kind;
 use toolcrib_tests::eventually;
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_field_in_a_closed_shadow_root_takes_text() {
+    each("closed shadow roots", async |rig| {
+        let page = "<title>none</title><div id=outer></div><script>\
+            const inner = document.createElement('div'); outer.attachShadow({mode: 'closed'}).append(inner);\
+            const root = inner.attachShadow({mode: 'closed'}); root.innerHTML = '<input aria-label=Name>';\
+            root.firstChild.oninput = event => document.title = event.target.value;</script>";
+        let site = Site::new(&[("/", html(page))]);
+        rig.go(&site.url("/")).await;
+        let name = rig.id("textbox \"Name\"").await;
+        let typed = json!({ "element": name, "text": "zoe" });
+        rig.output("browser_type", typed).await.unwrap_or_else(|failure| panic!("{failure:?}"));
+        assert_eq!(rig.title().await, "zoe");
+    })
+    .await;
+}
+
 /// Case 4: after it was drawn anew, removed, or its page left, an old id hits nothing.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_old_id_hits_nothing() {

@@ -40,11 +40,8 @@ const WHY_CHARS: usize = 600;
 /// between the look and the text. Says what was in the way.
 const FIELD: &str = r"function(text, password) {
     const element = this;
-    const active = () => {
-        let active = element.ownerDocument.activeElement;
-        while (active && active.shadowRoot && active.shadowRoot.activeElement) active = active.shadowRoot.activeElement;
-        return active;
-    };
+    // Also within a shadow root that is closed to the page's own scripts.
+    const active = () => element.getRootNode().activeElement;
     const is = () => element.isConnected && (!password || element.localName === 'input' && element.type === 'password');
     element.focus();
     if (typeof element.select === 'function') element.select();
