@@ -72,6 +72,9 @@ async fn a_secret_goes_into_a_password_field_of_its_site_and_nothing_of_it_comes
         }
         let looked = rig.output("browser_snapshot", json!({})).await.expect("a look");
         assert!(looked.notices.iter().any(|notice| notice.contains("a secret was put into this page")), "{looked:?}");
+        // How long it is, is not told.
+        let page = looked.result["page"].as_str().unwrap_or_default();
+        assert!(page.contains("(filled)") && !page.contains('•'), "{page}");
         let there = rig.click(&rig.id("button \"Sign in\"").await).await.expect("a click");
         assert_eq!(there.result["title"], "In", "{there:?}");
         let sent = own.asked().into_iter().find(|asked| asked.starts_with("/in")).expect("a login");

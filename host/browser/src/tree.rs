@@ -21,6 +21,8 @@ const LEAST: usize = 300;
 const WIDE: usize = 500;
 /// How long the browser may take to tell of the nodes of a large page, for each question.
 const LARGE: Duration = Duration::from_secs(10);
+/// Stands for each character of a password: how many there are is its length.
+const HIDDEN: char = '•';
 /// Characters of a name and of a value.
 const NAME_CHARS: usize = 200;
 const VALUE_CHARS: usize = 100;
@@ -495,7 +497,9 @@ impl Writer<'_> {
         let mut text =
             if is_focusable && PASSED_OVER.contains(&role) { shown("element", name) } else { shown(role, name) };
         let value = self.browser.line(&node.value.text(), VALUE_CHARS);
-        if !value.is_empty() && value != name {
+        if !value.is_empty() && value.chars().all(|letter| letter == HIDDEN) {
+            text.push_str(" (filled)");
+        } else if !value.is_empty() && value != name {
             text.push_str(&format!(" = {value:?}"));
         }
         for property in &node.properties {

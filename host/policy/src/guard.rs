@@ -27,6 +27,8 @@ const HEADS: usize = 8;
 pub enum Exit {
     /// A request to a web server.
     Request,
+    /// A text that is typed into a page.
+    Typed,
     /// A command, or keys for a pane.
     Command,
     /// A file that a tool writes.
@@ -44,6 +46,9 @@ impl Exit {
                 "request",
                 "remove it; a secret goes into the headers that `http.headers` of a plugin names",
             ),
+            Self::Typed => {
+                ("requests", "text", "give the name of the secret in place of the text, as `secret` of `browser_type`")
+            }
             Self::Command => (
                 "commands",
                 "command",
@@ -82,7 +87,7 @@ impl Guard {
     pub fn check<'p>(&self, exit: Exit, parts: impl IntoIterator<Item = &'p [u8]> + Clone) -> Result<(), Failure> {
         let (key, what, instead) = exit.words();
         let gate = match exit {
-            Exit::Request => self.rules.requests,
+            Exit::Request | Exit::Typed => self.rules.requests,
             Exit::Command => self.rules.commands,
             Exit::Write => self.rules.writes,
             Exit::Event => match self.rules.embedder {

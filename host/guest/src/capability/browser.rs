@@ -193,7 +193,7 @@ impl browser::Host for State {
         let Granted { grant, scope, desk } = &granted;
         let answer = dialogs.map(|browser::Answer { accept, text }| Answer { accept, text });
         if let Some(text) = answer.as_ref().and_then(|answer| answer.text.as_deref()) {
-            granted.note("answer a dialog", granted.sent(text))?;
+            granted.note("answer a dialog", granted.sent(Exit::Request, text))?;
         }
         let files = match &action {
             browser::Action::Upload(paths) => match self.uploads(grant, paths).await {
@@ -220,7 +220,7 @@ impl browser::Host for State {
                     browser::Action::Hover => (format!("point at {on}"), Ok(Action::Hover)),
                     browser::Action::Fill(browser::Entry::Text(text)) => {
                         let what = format!("fill {on} with {} characters", text.chars().count());
-                        let checked = granted.sent(&text).map(|()| Action::Fill(Filling::Text(text)));
+                        let checked = granted.sent(Exit::Typed, &text).map(|()| Action::Fill(Filling::Text(text)));
                         (what, checked)
                     }
                     browser::Action::Fill(browser::Entry::Secret(name)) => {
@@ -237,7 +237,8 @@ impl browser::Host for State {
                         (what, admitted.map(|value| Action::Fill(Filling::Secret(value))))
                     }
                     browser::Action::Select(options) => {
-                        let checked = granted.sent(&options.join("\n")).map(|()| Action::Select(options));
+                        let checked =
+                            granted.sent(Exit::Request, &options.join("\n")).map(|()| Action::Select(options));
                         (format!("choose from {on}"), checked)
                     }
                     browser::Action::Check(state) => (format!("set {on} to {state}"), Ok(Action::Check(state))),
@@ -307,7 +308,7 @@ impl browser::Host for State {
         let granted = self.browsing()?;
         let Granted { grant, scope, desk } = &granted;
         let shown = scope.guard.beginning(&script, RECORDED);
-        let admitted = grant.admit_script().and_then(|()| granted.sent(&script));
+        let admitted = grant.admit_script().and_then(|()| granted.sent(Exit::Request, &script));
         granted.note(&format!("run the script {shown}"), admitted)?;
         scope.touch_state();
         scope
@@ -346,14 +347,14 @@ impl browser::Host for State {
 
 impl Granted {
     /// Holds what goes to a page against the secrets that must not.
-    fn sent(&self, text: &str) -> Result<(), Failure> {
+    fn sent(&self, exit: Exit, text: &str) -> Result<(), Failure> {
         if text.len() > TEXT_BYTES {
             return Err(Failure::limit(format!(
                 "limit: bytes of a text for a page {TEXT_BYTES}, this one has {}",
                 text.len()
             )));
         }
-        self.scope.guard.check(Exit::Request, [text.as_bytes()])
+        self.scope.guard.check(exit, [text.as_bytes()])
     }
 
     /// The value of a secret, for the document with this URL.
