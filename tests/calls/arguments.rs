@@ -109,6 +109,7 @@ async fn a_fault_against_the_schema_says_what_to_change() {
         (json!({}), "arguments of `read_file`: `path` is missing"),
         (json!({ "path": "a", "pth": 1 }), "arguments of `read_file`: unknown argument `pth` (did you mean `path`?)"),
         (json!({ "path": 5 }), "arguments of `read_file`: `path`: 5 is not of type \"string\""),
+        (json!({ "path": "a", "offset": 1e20 }), "arguments of `read_file`: `offset`: 1e+20 is too large"),
         (json!({ "path": "a", "offset": -1 }), "arguments of `read_file`: `offset`: -1 is less than the minimum of 0"),
     ] {
         let failure = host.failure("read_file", arguments).await;

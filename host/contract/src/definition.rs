@@ -224,6 +224,9 @@ impl Tool {
     pub fn validate(&self, mut arguments: Value) -> Result<Validated, Failure> {
         let (name, schema) = (&self.definition.name, &self.definition.input_schema);
         mended::settle(&mut arguments, schema);
+        if let Some(fault) = too_large(&arguments, schema) {
+            return Err(self.unfit(&fault));
+        }
         // What is valid as it is means what it says.
         if self.input.faults(schema, &arguments)?.is_empty() {
             return Ok(Validated { arguments, notices: Vec::new() });
@@ -241,8 +244,13 @@ impl Tool {
         if more > 0 {
             told.push(format!("and {more} more"));
         }
-        Err(Failure::invalid(format!("arguments of `{name}`: {}", told.join("; ")))
-            .hint(format!("`{name}` takes {}", signature(&self.definition.input_schema))))
+        Err(self.unfit(&told.join("; ")))
+    }
+
+    fn unfit(&self, faults: &str) -> Failure {
+        let Definition { name, input_schema, .. } = &self.definition;
+        Failure::invalid(format!("arguments of `{name}`: {faults}"))
+            .hint(format!("`{name}` takes {}", signature(input_schema)))
     }
 
     /// Checks a result against the schema that the plugin promised.
@@ -313,6 +321,19 @@ fn describe(fault: &ValidationError<'_>, schema: &Value) -> String {
     if place.is_empty() { text } else { format!("`{}`: {text}", sanitize::line(&place)) }
 }
 
+/// An integer that no argument can hold: to JSON Schema there is no largest one.
+fn too_large(arguments: &Value, schema: &Value) -> Option<String> {
+    let is_integer = |name: &str| match &schema["properties"][name]["type"] {
+        Value::String(kind) => kind == "integer",
+        Value::Array(kinds) => kinds.iter().any(|kind| kind == "integer") && !kinds.iter().any(|kind| kind == "number"),
+        _ => false,
+    };
+    // A smaller one was written as an integer before.
+    let is_whole = |value: &Value| value.is_f64() && value.as_f64().is_some_and(|number| number.fract() == 0.0);
+    let (name, value) = arguments.as_object()?.iter().find(|(name, value)| is_whole(value) && is_integer(name))?;
+    Some(format!("`{name}`: {value} is too large"))
+}
+
 fn ticked(names: &[&str]) -> Vec<String> {
     names.iter().map(|name| format!("`{name}`")).collect()
 }
@@ -349,6 +370,14 @@ pub fn signature(schema: &Value) -> String {
     format!("{{{}}}", arguments.join(", "))
 }
 
+/// What is in a list: an object with its fields, whose values are not gone into.
+fn item(schema: &Value) -> String {
+    match schema["properties"].as_object() {
+        None => kind(schema),
+        Some(fields) => format!("{{{}}}", fields.keys().cloned().collect::<Vec<_>>().join(", ")),
+    }
+}
+
 fn kind(schema: &Value) -> String {
     let any_of =
         |schemas: &Vec<Value>| schemas.iter().map(kind).filter(|kind| kind != "null").collect::<Vec<_>>().join(" | ");
@@ -359,6 +388,9 @@ fn kind(schema: &Value) -> String {
         return only.to_string();
     }
     match &schema["type"] {
+        Value::String(list) if list == "array" && schema["items"].is_object() => {
+            format!("[{}]", item(&schema["items"]))
+        }
         Value::String(kind) => match schema["minimum"].as_i64() {
             Some(least) => format!("{kind} from {least}"),
             None => kind.clone(),
@@ -367,5 +399,36 @@ fn kind(schema: &Value) -> String {
             kinds.iter().filter_map(Value::as_str).filter(|kind| *kind != "null").collect::<Vec<_>>().join(" | ")
         }
         _ => ["anyOf", "oneOf"].iter().find_map(|key| schema[*key].as_array()).map_or_else(|| "any".into(), any_of),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn an_integer_that_nothing_can_hold_is_too_large() {
+        let schema =
+            json!({ "properties": { "offset": { "type": ["integer", "null"] }, "share": { "type": "number" } } });
+        let fault = |arguments: &Value| too_large(arguments, &schema);
+        assert_eq!(fault(&json!({ "offset": 1e20 })).as_deref(), Some("`offset`: 1e+20 is too large"));
+        for fits in [json!({ "offset": u64::MAX }), json!({ "offset": 1.5 }), json!({ "share": 1e20 }), json!([])] {
+            assert_eq!(fault(&fits), None, "{fits}");
+        }
+    }
+
+    #[test]
+    fn a_signature_says_what_is_in_a_list() {
+        let pair = json!({ "type": "object", "properties": { "key": {}, "value": {} } });
+        let schema = json!({
+            "properties": {
+                "args": { "type": "array", "items": { "type": "string" } },
+                "env": { "type": "array", "items": pair },
+                "any": { "type": "array" },
+            },
+            "required": ["args"],
+        });
+        assert_eq!(signature(&schema), r#"{"args": [string], "env"?: [{key, value}], "any"?: array}"#);
     }
 }
