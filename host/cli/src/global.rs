@@ -11,45 +11,46 @@ use toolcrib::envelope::Failure;
 
 // No doc comment: clap would show it as the own words of every subcommand.
 #[derive(Args, Clone, Default)]
+#[command(next_help_heading = "Options of every subcommand")]
 pub(crate) struct Global {
     /// Settings file to use instead of the user's own
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, hide_short_help = true, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
     /// Operator's policy, added to /etc/toolcrib/policy.toml; it only narrows (repeatable)
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, hide_short_help = true, value_name = "FILE")]
     pub(crate) policy: Vec<PathBuf>,
     /// Directory of plugins, added to the user's own (repeatable)
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, hide_short_help = true, value_name = "DIR")]
     pub(crate) plugins: Vec<PathBuf>,
     /// A setting, such as tools.shell_confirm=false (repeatable)
-    #[arg(long, value_name = "KEY=VALUE")]
+    #[arg(long, hide_short_help = true, value_name = "KEY=VALUE")]
     pub(crate) set: Vec<String>,
     /// Family of tools to list besides those that always are; overrides the setting tools.offer (repeatable)
-    #[arg(long, value_name = "FAMILY", value_parser = PossibleValuesParser::new(FAMILIES))]
+    #[arg(long, hide_short_help = true, value_name = "FAMILY", value_parser = PossibleValuesParser::new(FAMILIES))]
     pub(crate) offer: Vec<String>,
     /// Run commands in this managed tmux session; without a value, in the agent's default one
-    #[arg(long, value_name = "SESSION", num_args = 0..=1, require_equals = true, default_missing_value = "", conflicts_with = "no_tmux")]
+    #[arg(long, hide_short_help = true, value_name = "SESSION", num_args = 0..=1, require_equals = true, default_missing_value = "", conflicts_with = "no_tmux")]
     pub(crate) tmux: Option<String>,
     /// Run commands as plain processes, even if tmux is installed
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     pub(crate) no_tmux: bool,
     /// Manage no panes, but look at and type into the tmux pane that this program is started in
-    #[arg(long, conflicts_with_all = ["tmux", "no_tmux", "container", "ssh", "panes"])]
+    #[arg(long, hide_short_help = true, conflicts_with_all = ["tmux", "no_tmux", "container", "ssh", "panes"])]
     pub(crate) own_pane: bool,
     /// Act in this container, which must be running already
-    #[arg(long, value_name = "NAME", conflicts_with = "ssh")]
+    #[arg(long, hide_short_help = true, value_name = "NAME", conflicts_with = "ssh")]
     pub(crate) container: Option<String>,
     /// The program that runs the container; default: whichever of docker and podman has it
-    #[arg(long, value_parser = choice::one_of::<Engine>(), requires = "container")]
+    #[arg(long, hide_short_help = true, value_parser = choice::one_of::<Engine>(), requires = "container")]
     pub(crate) engine: Option<Engine>,
     /// Act on this host: user@host:port, or a name of your ssh configuration
-    #[arg(long, value_name = "TARGET")]
+    #[arg(long, hide_short_help = true, value_name = "TARGET")]
     pub(crate) ssh: Option<String>,
     /// Where to run the panes: in the container or host, or on this machine (then no tmux is needed there)
-    #[arg(long, value_enum, value_name = "WHERE", conflicts_with = "no_tmux")]
+    #[arg(long, hide_short_help = true, value_enum, value_name = "WHERE", conflicts_with = "no_tmux")]
     pub(crate) panes: Option<PanesAt>,
     /// Answer yes to every approval of this process
-    #[arg(long, short)]
+    #[arg(long, short, hide_short_help = true)]
     pub(crate) yes: bool,
 }
 

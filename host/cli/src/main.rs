@@ -40,6 +40,7 @@ mod toolset;
 mod trust;
 mod upstream;
 
+use clap::error::{ContextKind, ContextValue};
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use global::{Below, Branch, Global, PanesAt};
 use screen::{notice, print, print_bytes, print_json, report};
@@ -80,7 +81,18 @@ fn parse() -> Cli {
         let mut cli = Cli::from_arg_matches(&matches)?;
         cli.global.add_below(&matches).map(|()| cli)
     });
-    parsed.unwrap_or_else(|error| screen::refuse(&error.format(&mut command)))
+    parsed.unwrap_or_else(|error| screen::refuse(&with_shown_names(error, &command).format(&mut command)))
+}
+
+/// Takes commands out of a tip that people are not shown: those that the program starts itself.
+fn with_shown_names(mut error: clap::Error, command: &clap::Command) -> clap::Error {
+    let is_hidden = |name: &str| command.find_subcommand(name).is_some_and(clap::Command::is_hide_set);
+    let Some(ContextValue::Strings(names)) = error.remove(ContextKind::SuggestedSubcommand) else { return error };
+    let names: Vec<String> = names.into_iter().filter(|name| !is_hidden(name)).collect();
+    if !names.is_empty() {
+        error.insert(ContextKind::SuggestedSubcommand, ContextValue::Strings(names));
+    }
+    error
 }
 
 // Deferred: only the options of the subcommand that is called are made, which is a tenth of a short call.
@@ -286,5 +298,29 @@ async fn dispatch(cli: Cli, secrets: process::Secrets) -> Result<ExitCode, Failu
         Command::Cell(Below(shell)) => Ok(cell(&shell)),
         Command::Completions(Below(arguments)) => completions::run(&arguments),
         Command::Man(Below(arguments)) => man::run(&arguments),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_that_people_are_not_shown_is_in_no_tip() {
+        let mut command = Cli::command();
+        let error = command.try_get_matches_from_mut(["toolcrib", "cal"]).expect_err("there is no such command");
+        let text = with_shown_names(error, &command).format(&mut command).to_string();
+        assert!(text.contains("'call'") && !text.contains("'cell'"), "{text}");
+    }
+
+    #[test]
+    fn the_short_help_of_a_subcommand_has_its_own_options_alone() {
+        let mut command = Cli::command();
+        let mut help = |of: &str| {
+            let error = command.try_get_matches_from_mut(["toolcrib", "audit", "rotate", of]).expect_err("a help page");
+            error.to_string()
+        };
+        assert!(!help("-h").contains("--container") && help("-h").contains("--json"));
+        assert!(help("--help").contains("Options of every subcommand:"));
     }
 }
