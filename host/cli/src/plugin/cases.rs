@@ -284,6 +284,15 @@ impl Cases {
     }
 }
 
+/// A hint that names a right to add, as it is for a case: `[grants]` stands in place of the plugin's section in the settings.
+pub(super) fn in_grants(hint: &str) -> String {
+    let parts = hint.strip_prefix("add ").and_then(|_| hint.split_once(" under [plugin."));
+    match parts.and_then(|(added, rest)| Some((added, rest.split_once(']')?.1))) {
+        Some((added, rest)) => format!("{added} under [grants] in `{FILE}`{rest}"),
+        None => hint.to_owned(),
+    }
+}
+
 /// Writes each right of a table by its whole name.
 fn flatten(above: &str, table: &toml::Table, settings: &mut Vec<String>) -> Result<(), Failure> {
     let keys =
@@ -377,8 +386,8 @@ impl Wanted<'_> {
     /// What is wrong with an answer, in lines for a person; nothing if it is as it should be.
     fn fault(&self, envelope: &Envelope) -> Option<String> {
         let failed = |failure: &Failure| {
-            let hint =
-                failure.hint.as_ref().map(|hint| format!("\n  hint: {}", sanitize::line(hint))).unwrap_or_default();
+            let hint = failure.hint.as_deref().map(in_grants);
+            let hint = hint.map(|hint| format!("\n  hint: {}", sanitize::line(&hint))).unwrap_or_default();
             format!("  it failed: {}: {}{hint}\n", failure.kind.name(), sanitize::line(&failure.message))
         };
         match (self, &envelope.outcome) {
@@ -435,4 +444,18 @@ fn difference(wanted: &Value, got: &Value) -> String {
         let _ = write!(lines, "  {} {change}", change.tag());
     }
     lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hint_names_the_place_of_grants() {
+        let hint = "add `files.read = [\"DIR\"]` under [plugin.lines]";
+        assert_eq!(in_grants(hint), "add `files.read = [\"DIR\"]` under [grants] in `cases.toml`");
+        for other in ["add \"x\" to `folders` under [mail.work]", "give `path`"] {
+            assert_eq!(in_grants(other), other);
+        }
+    }
 }

@@ -8,7 +8,7 @@ mod watch;
 use super::super::screen::{Say, print_beside, report};
 use super::super::setup::usage;
 use super::super::{Global, notice, print, print_json};
-use super::cases::{Anew, Cases, Loaded};
+use super::cases::{Anew, Cases, Loaded, in_grants};
 use super::project::Project;
 use serde_json::Value;
 use std::io::{IsTerminal, Write};
@@ -199,7 +199,10 @@ impl Bench {
         let took = begin.elapsed().as_secs_f64() * 1000.0;
         match &envelope.outcome {
             Ok(_) => _ = print_json(&envelope.to_json())?,
-            Err(failure) => _ = report(failure),
+            Err(failure) => {
+                let hint = failure.hint.as_deref().map(in_grants);
+                report(&Failure { hint, ..failure.clone() });
+            }
         }
         notice(&format!("{took:.1} ms"));
         Ok(())
