@@ -69,6 +69,31 @@ fn a_plugin_of_the_command_line_completes() {
 }
 
 #[test]
+fn names_of_plugins_servers_and_secrets_complete() {
+    let program = Program::new();
+    install(&program, "word_count");
+    program.write("own.toml", "[secret.SHOP]\nfile = \"/a/shop\"\n[upstream.git]\ncommand = [\"/a/git\"]\n");
+    let own = program.path("own.toml").display().to_string();
+    let complete = |words: &[&str]| {
+        let words = [&["toolcrib", "--config", &own], words].concat();
+        let mut toolcrib = program.command(&[&["--"][..], &words].concat());
+        let index = (words.len() - 1).to_string();
+        let output = toolcrib.envs([("_TOOLCRIB_COMPLETE", "bash"), ("_CLAP_COMPLETE_INDEX", index.as_str())]).output();
+        succeeded(&output.expect("the program starts"))
+    };
+    for (words, whole) in [
+        (["plugin", "allow", "wor"], "word_count"),
+        (["plugin", "deny", "wor"], "word_count"),
+        (["upstream", "review", "g"], "git"),
+        (["upstream", "remove", "g"], "git"),
+        (["secret", "remove", "S"], "SHOP"),
+    ] {
+        assert_eq!(complete(&words), whole, "{words:?}");
+    }
+    assert_eq!(complete(&["plugin", "allow", "read_f"]), "", "what is built in cannot be allowed");
+}
+
+#[test]
 fn completions_are_scripts_of_their_shells() {
     let program = Program::new();
     for (shell, _, _) in SHELLS.into_iter().filter(|(shell, _, _)| is_installed(shell)) {

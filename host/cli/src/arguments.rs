@@ -11,6 +11,9 @@ use toolcrib::call::{ARGUMENTS_BYTES, Arguments};
 use toolcrib::envelope::Failure;
 use toolcrib::tools::definition::Tool;
 
+/// Bytes of a word that a hint repeats.
+const OFFERED_BYTES: usize = 200;
+
 /// Arguments, and the hint to give when they turn out not to be valid.
 pub(super) struct Given {
     pub(super) arguments: Arguments,
@@ -60,8 +63,8 @@ fn offer(tool: &Tool, word: &str) -> Option<String> {
     let mut names =
         required.chain(schema["properties"].as_object().into_iter().flatten().map(|(name, _)| name.as_str()));
     let pair = format!("{}={word}", names.next()?);
-    // A word that the screen would show changed cannot be copied either.
-    if sanitize::line(word) != word {
+    // Nobody types so long a word again, and one that the screen would show changed cannot be copied.
+    if word.len() > OFFERED_BYTES || sanitize::line(word) != word {
         return None;
     }
     Some(format!("did you mean `{}`?", base::text::shell_quote::readable(&pair)))

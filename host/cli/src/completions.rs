@@ -2,14 +2,17 @@
 
 use super::setup::{dirs, load, plugin_directories, sources};
 use super::{Cli, Global, print_bytes};
+use ::config::Settings;
 use ::policy::in_force::InForce;
 use clap::{CommandFactory, FromArgMatches, ValueEnum};
+use clap_complete::engine::{PathCompleter, ValueCompleter};
 use clap_complete::env::Shells;
 use clap_complete::{CompleteEnv, CompletionCandidate, Shell};
 use std::ffi::OsStr;
 use std::process::ExitCode;
 use std::sync::Arc;
 use toolcrib::envelope::{Failure, Kind};
+use toolcrib::tools::registry::Registry;
 use toolcrib::tools::source::PluginSource;
 use toolcrib_builtins::BUILTINS;
 
@@ -42,20 +45,51 @@ pub(super) fn answer() {
     CompleteEnv::with_factory(Cli::command).var(VARIABLE).complete();
 }
 
-/// The names of all tools with this prefix. What cannot be read offers nothing: a shell has nowhere to show an error.
+/// The names of all tools that begin so. What cannot be read offers nothing: a shell has nowhere to show an error.
 pub(super) fn tools(begun: &OsStr) -> Vec<CompletionCandidate> {
-    let begun = begun.to_string_lossy();
-    let names = names().unwrap_or_default();
-    names.into_iter().filter(|name| name.starts_with(&*begun)).map(CompletionCandidate::new).collect()
+    offered(begun, registry().map(|tools| tools.plugins().flat_map(|plugin| plugin.tools.clone()).collect()))
 }
 
-fn names() -> Result<Vec<String>, Failure> {
-    let (global, dirs) = (typed(), dirs()?);
-    let settings = load(&sources(&global, &dirs)?)?;
+/// Likewise the names of plugins that the user has added.
+pub(super) fn plugins(begun: &OsStr) -> Vec<CompletionCandidate> {
+    let names = |tools: Registry| {
+        let own =
+            tools.plugins().chain(tools.barred()).filter(|plugin| !plugin.id.is_builtin() && !plugin.id.is_program());
+        own.map(|plugin| plugin.name().to_owned()).collect()
+    };
+    offered(begun, registry().map(names))
+}
+
+/// Likewise these plugins, and files.
+pub(super) fn plugins_and_files(begun: &OsStr) -> Vec<CompletionCandidate> {
+    plugins(begun).into_iter().chain(PathCompleter::file().complete(begun)).collect()
+}
+
+/// Likewise the names of the servers in the settings.
+pub(super) fn servers(begun: &OsStr) -> Vec<CompletionCandidate> {
+    offered(begun, settings().map(|settings| settings.config.upstream.into_keys().collect()))
+}
+
+/// Likewise the names of secrets.
+pub(super) fn secrets(begun: &OsStr) -> Vec<CompletionCandidate> {
+    offered(begun, settings().map(|settings| settings.config.secret.into_keys().collect()))
+}
+
+fn offered(begun: &OsStr, names: Result<Vec<String>, Failure>) -> Vec<CompletionCandidate> {
+    let begun = begun.to_string_lossy();
+    let fitting = names.unwrap_or_default().into_iter().filter(|name| name.starts_with(&*begun));
+    fitting.map(CompletionCandidate::new).collect()
+}
+
+fn settings() -> Result<Settings, Failure> {
+    load(&sources(&typed(), &dirs()?)?)
+}
+
+fn registry() -> Result<Registry, Failure> {
+    let (global, dirs, settings) = (typed(), dirs()?, settings()?);
     let plugins = plugin_directories(&global, &dirs, &mut Vec::new());
     let policy = Arc::new(InForce::new(&settings, &dirs, &[])?);
-    let tools = PluginSource::new(BUILTINS, plugins, policy).load();
-    Ok(tools.plugins().flat_map(|plugin| plugin.tools.clone()).collect())
+    Ok(PluginSource::new(BUILTINS, plugins, policy).load())
 }
 
 /// The options of the line so far, which may name other settings and further plugins.

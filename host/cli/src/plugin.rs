@@ -20,12 +20,14 @@ mod update;
 mod vet;
 mod wit;
 
+use super::completions;
 use super::screen::{BOLD, Page, Table};
 use super::setup::{Setup, usage};
 use super::{Global, print, print_json};
 use ::policy::lock::Code;
 use base::disk::{OwnDir, told};
 use base::text::names::is_name;
+use clap_complete::ArgValueCompleter;
 use serde_json::json;
 use std::ffi::OsStr;
 use std::io;
@@ -71,6 +73,7 @@ pub(super) enum Arguments {
     /// Remove a plugin from your directory of plugins, and with it its rights
     Remove {
         /// The plugin
+        #[arg(add = ArgValueCompleter::new(completions::plugins))]
         name: String,
     },
     /// Allow a component, by its bytes, to do what the options name
@@ -82,6 +85,7 @@ pub(super) enum Arguments {
     /// Take back all that a plugin was allowed
     Deny {
         /// The plugin
+        #[arg(add = ArgValueCompleter::new(completions::plugins))]
         name: String,
     },
     /// Make a project for a new plugin, in Rust, JavaScript, Python, Go or C

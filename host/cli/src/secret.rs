@@ -2,6 +2,7 @@
 //!
 //! The value goes into a file of its own beside the settings; what may be done with it is the `[secret.NAME]` section.
 
+use super::completions;
 use super::screen::{Table, print_json};
 use super::settings_file::{SECRET, SettingsFile};
 use super::setup::{dirs, load, sources, usage};
@@ -10,6 +11,7 @@ use ::config::{HostPattern, SecretSection};
 use base::disk::{OwnDir, told};
 use base::text::names::is_name;
 use base::text::sanitize;
+use clap_complete::ArgValueCompleter;
 use secrets::{MOST_BYTES, check_value};
 use serde_json::json;
 use std::ffi::OsStr;
@@ -34,6 +36,7 @@ pub(super) enum Arguments {
     )]
     Set {
         /// The secret
+        #[arg(add = ArgValueCompleter::new(completions::secrets))]
         name: String,
         /// Let it go to this host, in the headers that `http.headers` of a plugin's section names (repeatable)
         #[arg(long, value_name = "HOST", value_parser = SecretSection::host)]
@@ -54,6 +57,7 @@ pub(super) enum Arguments {
     /// Remove a secret, and its value if it is kept here
     Remove {
         /// The secret
+        #[arg(add = ArgValueCompleter::new(completions::secrets))]
         name: String,
     },
 }

@@ -54,6 +54,11 @@ impl Trusted {
     }
 }
 
+/// What cannot be read cannot be trusted.
+fn unread(error: &str) -> Failure {
+    usage(error).hint(format!("`{PROJECT_SETTINGS}` lies in the project's directory: go there, or give its path"))
+}
+
 pub(super) fn run(global: &Global, arguments: &Arguments) -> Result<ExitCode, Failure> {
     let (here, dirs) = (working_directory()?, dirs()?);
     let found = || project_settings(&here, &dirs.home, &dirs.settings()).unwrap_or_else(|| here.join(PROJECT_SETTINGS));
@@ -75,7 +80,7 @@ pub(super) fn run(global: &Global, arguments: &Arguments) -> Result<ExitCode, Fa
         }
         trusted
             .project
-            .push(Project { directory, sha256: project_sha256(&shown).map_err(|error| usage(error.to_string()))? });
+            .push(Project { directory, sha256: project_sha256(&shown).map_err(|error| unread(&error.to_string()))? });
     }
     trusted.write(&state).map_err(cannot)?;
     let done =

@@ -9,6 +9,7 @@ mod review;
 mod words;
 
 use super::choice::Choice;
+use super::completions;
 use super::plugin::{record, unavailable};
 use super::screen::{Page, Table, is_terminal};
 use super::settings_file::{SettingsFile, UPSTREAM};
@@ -17,6 +18,7 @@ use super::terminal::confirm;
 use super::{Global, print, print_json};
 use ::config::upstream_name_fault;
 use base::text::sanitize;
+use clap_complete::ArgValueCompleter;
 use serde_json::{Value, json};
 use std::path::Path;
 use std::process::ExitCode;
@@ -50,6 +52,7 @@ pub(super) enum Arguments {
     /// Remove a server from your settings, and what you accepted of it
     Remove {
         /// The server
+        #[arg(add = ArgValueCompleter::new(completions::servers))]
         name: String,
     },
 }

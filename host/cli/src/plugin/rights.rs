@@ -2,6 +2,7 @@
 //!
 //! How a section is written without touching the rest of that file is `settings_file.rs`.
 
+use super::super::completions;
 use super::super::print;
 use super::super::settings_file::{PLUGIN, SettingsFile, table};
 use super::super::setup::{Setup, usage};
@@ -11,19 +12,20 @@ use super::{asked_rights, listed, open, record, refuse_builtin};
 use ::config::PluginSection;
 use base::text::names::is_name;
 use base::text::sanitize;
+use clap_complete::ArgValueCompleter;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use toml::Value;
 use toolcrib::capability::Capability;
-use toolcrib::envelope::Failure;
+use toolcrib::envelope::{Failure, Kind};
 use toolcrib::tools::manifest::Manifest;
 use toolcrib::tools::provider::Component;
 
 #[derive(clap::Args)]
 pub(in super::super) struct Allow {
     /// The component, or the name of an installed plugin
-    #[arg(value_name = "FILE")]
+    #[arg(value_name = "FILE", add = ArgValueCompleter::new(completions::plugins_and_files))]
     plugin: PathBuf,
     #[command(flatten)]
     rights: Rights,
@@ -122,6 +124,13 @@ pub(super) fn find(setup: &Setup, named: &Path) -> Result<Component, Failure> {
     let (name, tools) = (named.to_str().filter(|name| is_name(name)), &setup.context.tools);
     let mut plugins = tools.plugins().chain(tools.barred());
     let loaded = plugins.find(|plugin| Some(plugin.name()) == name && !plugin.id.is_builtin());
+    if let (None, Some(name)) = (loaded, name)
+        && !named.exists()
+    {
+        let message = format!("there is no plugin `{name}` of your own, and no such file");
+        return Err(Failure::new(Kind::Unavailable, message)
+            .hint("`toolcrib plugin list` lists the plugins; of a file, give the path"));
+    }
     open(setup, loaded.map_or(named, |plugin| Path::new(plugin.id.origin())))
 }
 

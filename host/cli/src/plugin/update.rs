@@ -1,5 +1,6 @@
 //! `toolcrib plugin update`: the newest version of a plugin, from where it came from, with what has changed. It starts without rights.
 
+use super::super::completions;
 use super::super::settings_file::{PLUGIN, SettingsFile};
 use super::super::setup::{Setup, usage};
 use super::super::{print, print_json};
@@ -8,6 +9,7 @@ use super::changes::{Change, changed, definitions, lines};
 use super::{asked_rights, no_plugin, open, own_directory, record, refuse_builtin, unavailable};
 use ::config::PluginSection;
 use base::text::names::is_name;
+use clap_complete::ArgValueCompleter;
 use serde_json::json;
 use std::process::ExitCode;
 use toolcrib::envelope::{Failure, Kind};
@@ -17,6 +19,7 @@ use toolcrib::tools::manifest::Manifest;
 #[derive(clap::Args)]
 pub(in super::super) struct Update {
     /// The plugin
+    #[arg(add = ArgValueCompleter::new(completions::plugins))]
     name: String,
     /// The digest that the new component must have, `sha256:` and 64 hex digits; a URL needs it
     #[arg(long, value_name = "DIGEST", value_parser = Digest::parse)]

@@ -1,5 +1,6 @@
 //! `toolcrib upstream review`: what a server says now, against what a person accepted of it.
 
+use super::super::completions;
 use super::super::print_json;
 use super::super::screen::{BOLD, Page};
 use super::super::settings_file::SettingsFile;
@@ -7,6 +8,7 @@ use super::super::setup::{Setup, usage};
 use super::{Proposal, section, words};
 use ::config::upstream_name_fault;
 use ::upstream::differences;
+use clap_complete::ArgValueCompleter;
 use serde_json::{Value, json};
 use std::process::ExitCode;
 use toolcrib::config::UpstreamSection;
@@ -16,6 +18,7 @@ use toolcrib::upstream::{Accepted, AcceptedTool, Look};
 #[derive(clap::Args)]
 pub(in super::super) struct Review {
     /// The server
+    #[arg(add = ArgValueCompleter::new(completions::servers))]
     name: String,
     /// Print JSON; without `--yes` nobody is asked then
     #[arg(long)]
