@@ -312,10 +312,14 @@ impl Tmux {
         })
     }
 
-    /// The directory where relative paths of file tools begin, if a pane is in another one.
+    /// The directory where relative paths of file tools begin, if a pane is in another one. None in panes that lead elsewhere: where their
+    /// shells are is not known.
     pub fn other_than<'a>(&'a self, directory: &'a str) -> BoxFuture<'a, Option<PathBuf>> {
         Box::pin(async move {
-            let facts = self.inside.as_ref().unwrap_or(&self.backend).facts().await.ok()?;
+            if self.inside.is_some() {
+                return None;
+            }
+            let facts = self.backend.facts().await.ok()?;
             (!directory.is_empty() && facts.directory != Path::new(directory)).then(|| facts.directory.clone())
         })
     }
