@@ -42,6 +42,8 @@ fn a_session_is_opened_used_and_closed_by_lines() {
     assert_eq!(refused["error"]["message"], "toolset `worker` has no tool `time`");
     // A line without a session has all tools.
     assert_eq!(ask(json!({ "id": 4, "tool": "time" }))["result"]["source"], "harness");
+    let all = ask(json!({ "id": 5, "list": "anthropic" }))["result"]["definitions"].clone();
+    assert!(all.as_array().is_some_and(|all| all.iter().any(|tool| tool["name"] == "time")), "{all}");
     let listed = ask(json!({ "id": 5, "session": "s1", "list": "mcp" }));
     let tools = listed["result"]["definitions"]["tools"].as_array().expect("a list").clone();
     let names: Vec<&str> = tools.iter().filter_map(|tool| tool["name"].as_str()).collect();

@@ -40,7 +40,7 @@ const LINES_AT_ONCE: usize = 64;
 #[command(after_help = "In:   {\"id\": 1, \"tool\": \"time\", \"arguments\": {}}     or  {\"id\": 2, \"cancel\": 1}
 Out:  {\"id\": 1, \"harness_timestamp\": {…}, \"result\": …}  or  {\"id\": 1, …, \"error\": {\"kind\": …, \"message\": …}}
 Toolsets: {\"id\": 3, \"open\": {\"toolset\": \"worker\"}} answers {\"session\": \"s1\", …}; calls then carry \"session\": \"s1\".
-      {\"id\": 4, \"session\": \"s1\", \"turn\": \"begin\"}, … \"end\", {\"id\": 5, \"session\": \"s1\", \"list\": \"mcp\"}, … \"close\": true
+      {\"id\": 4, \"session\": \"s1\", \"turn\": \"begin\"}, … \"end\", {\"id\": 5, \"session\": \"s1\", \"list\": \"mcp\"} (a list also without a session), … \"close\": true
 Of an agent (with \"session\", of the session's): {\"id\": 6, \"pinned\": true}, {\"id\": 7, \"feed\": {\"message\": {\"channel\": …, \"author\": …, \"content\": …}}}
 Embedder: with --embedder KIND, or a first line {\"embedder\": {\"kinds\": [KIND]}}, tools hand over events:
       {\"id\": 7, \"ask\": {\"ask\": \"a1\", \"kind\": …, \"payload\": …}} wants {\"answer\": \"a1\", \"result\": …} or \"error\": {…}.
@@ -195,7 +195,7 @@ impl Door {
             Asked::Cancel(target) => return self.cancel(id, &target).await,
             Asked::Open(open) => self.open(open),
             Asked::Turn(session, turn) => self.turn(&session, turn),
-            Asked::List(session, format) => self.list(&session, &format).await,
+            Asked::List(session, format) => self.list(session, &format).await,
             Asked::Close(session) => self.close(&session).await,
             Asked::Pinned(session) => match self.pinned(session).await {
                 Ok(answer) => return self.send(&id, &Envelope::new(Ok(answer))).await,
@@ -260,9 +260,9 @@ impl Door {
         Ok(answer)
     }
 
-    /// The definitions of the tools that a session has now.
-    async fn list(&self, session: &str, format: &str) -> Result<Value, Failure> {
-        let session = self.session(session)?;
+    /// The definitions of the tools that a session has now, or those of calls without one.
+    async fn list(&self, session: Option<String>, format: &str) -> Result<Value, Failure> {
+        let session = session.map_or_else(|| Ok(self.context.session.clone()), |name| self.session(&name))?;
         let format: Format = choice::named(format).ok_or_else(|| {
             let known: Vec<_> = choice::values::<Format>().map(|value| value.get_name().to_owned()).collect();
             Failure::invalid(format!("there is no format `{format}`")).hint(format!("there is {}", known.join(", ")))

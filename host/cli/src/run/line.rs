@@ -49,7 +49,7 @@ pub(super) enum Asked {
     Cancel(Value),
     Open(Open),
     Turn(String, Turn),
-    List(String, String),
+    List(Option<String>, String),
     Close(String),
     /// What plugins keep before the eyes of the session's agent.
     Pinned(Option<String>),
@@ -112,7 +112,7 @@ impl Line {
             self.cancel.map(|target| of_none(Asked::Cancel(target))),
             self.open.map(|open| of_none(Asked::Open(open))),
             self.turn.map(|turn| session.clone().map(|session| Asked::Turn(session, turn))),
-            self.list.map(|format| session.clone().map(|session| Asked::List(session, format))),
+            self.list.map(|format| Some(Asked::List(session.clone(), format))),
             self.close.map(|close| session.clone().filter(|_| close).map(Asked::Close)),
             self.pinned.map(|pinned| pinned.then(|| Asked::Pinned(session.clone()))),
             self.feed.map(|feed| Some(Asked::Feed(session.clone(), feed))),
