@@ -10,7 +10,7 @@ mod stats;
 mod tree;
 mod walk;
 
-pub use restore::Plan;
+pub use restore::{Done, Plan};
 pub use tree::{Difference, Side};
 
 use crate::{By, KEPT, now_ms, unsynced};
@@ -24,6 +24,7 @@ use rustix::fs::FlockOperation;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use stats::Stats;
+use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::io;
@@ -129,11 +130,14 @@ impl Checkpoint {
     }
 }
 
+/// When a session had its last one of a workspace, and what it was told then.
+type Last = (Instant, Option<String>);
+
 /// All checkpoints of this user.
 pub struct Checkpoints {
     state: PathBuf,
-    /// When each session had its last one of a workspace, and what it was told then.
-    last: Mutex<HashMap<(String, PathBuf), (Instant, Option<String>)>>,
+    /// By session and workspace.
+    last: Mutex<HashMap<(String, PathBuf), Last>>,
     /// Held while one is taken.
     taking: Mutex<()>,
 }
@@ -229,7 +233,7 @@ impl Checkpoints {
             .filter_map(|(name, _)| serde_json::from_slice(&records.read(name.to_str()?).ok()??).ok())
             .filter(|checkpoint: &Checkpoint| !checkpoint.is_old())
             .collect();
-        all.sort_by(|one, other| other.name().cmp(&one.name()));
+        all.sort_by_key(|checkpoint| Reverse(checkpoint.name()));
         Ok(all)
     }
 

@@ -27,6 +27,9 @@ use std::path::{Path, PathBuf};
 /// More than is kept of any file.
 const MOST_BYTES: u64 = 64 << 20;
 
+/// What became of one path: it is as it was, or why it was left as it is.
+pub type Done = (PathBuf, Result<(), String>);
+
 /// What it would take to put a workspace back.
 pub struct Plan {
     pub checkpoint: Checkpoint,
@@ -92,12 +95,7 @@ impl Checkpoints {
     /// # Errors
     ///
     /// Why nothing was changed.
-    pub fn restore(
-        &self,
-        plan: &Plan,
-        by: By<'_>,
-        chosen: &dyn Fn(&Path) -> bool,
-    ) -> Result<Vec<(PathBuf, Result<(), String>)>, String> {
+    pub fn restore(&self, plan: &Plan, by: By<'_>, chosen: &dyn Fn(&Path) -> bool) -> Result<Vec<Done>, String> {
         let _taking = self.taking.lock();
         let root = &plan.checkpoint.root;
         let store = self.store(root).map_err(|error| shown(&error))?;
@@ -108,7 +106,7 @@ impl Checkpoints {
         drop(store);
         let opened: OwnedFd = rustix::fs::open(root, DIRECTORY, Mode::empty()).map_err(|error| error.to_string())?;
         let wanted: Vec<&Difference> = plan.differences.iter().filter(|one| chosen(&one.path)).collect();
-        let mut done: Vec<(PathBuf, Result<(), String>)> = Vec::new();
+        let mut done: Vec<Done> = Vec::new();
         // What lies in a directory goes before it, and comes after it.
         let (gone, there): (Vec<&Difference>, Vec<&Difference>) =
             wanted.into_iter().partition(|one| one.then == Side::Nothing);
