@@ -291,7 +291,7 @@ fn a_closed_directory_and_a_deep_one_are_left_as_they_are() {
     program.write("work/a", "one");
     program.write("work/closed/file", "kept");
     shell(&program, "p=.; for i in $(seq 300); do mkdir d && cd d; done; echo deep > file");
-    std::fs::set_permissions(work.join("closed"), std::fs::Permissions::from_mode(0)).expect("a mode");
+    std::fs::set_permissions(work.join("closed"), std::fs::Permissions::from_mode(0o0)).expect("a mode");
     shell(&program, "true");
     std::fs::set_permissions(work.join("closed"), std::fs::Permissions::from_mode(0o700)).expect("a mode");
     let id = newest(&program);

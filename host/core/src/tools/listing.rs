@@ -86,8 +86,11 @@ async fn missing(context: &CallContext, notices: &mut Vec<String>) -> &'static [
     }
 }
 
-/// The workspace, in which rules may deny a tool; none where the place cannot be reached.
-async fn workspace(context: &CallContext) -> PathBuf {
+/// The workspace, if a rule may deny a tool there: a place that does not answer is waited for.
+async fn workspace(policy: &Policy, context: &CallContext) -> PathBuf {
+    if !policy.rules().denies_tools() {
+        return PathBuf::new();
+    }
     context.backend.facts().await.map(|facts| facts.workspace.root.clone()).unwrap_or_default()
 }
 
@@ -107,7 +110,8 @@ impl Host {
             let is_usable = |plugin: &&Arc<Manifest>| {
                 useless_here(plugin, missing, context).or_else(|| self.lacks(plugin, context)).is_none()
             };
-            let (policy, workspace) = (self.policy(), workspace(context).await);
+            let policy = self.policy();
+            let workspace = workspace(&policy, context).await;
             let is_there = |plugin: &Manifest, tool: &str| {
                 context.session.admit(tool, plugin).is_ok()
                     && not_on_request(&policy, plugin, context).is_none()
@@ -134,7 +138,7 @@ impl Host {
             // The place is asked once: a host that does not answer is waited for each time.
             let lacks = missing(context, &mut notices).await;
             let tools = self.tools_of(context.tools.plugins(), context, &mut notices).await;
-            let workspace = workspace(context).await;
+            let workspace = workspace(&self.policy(), context).await;
             let with_reason = |tool: Arc<Tool>| {
                 let missing = self.why_missing(&tool, lacks, &workspace, context);
                 (tool, missing)
@@ -193,7 +197,7 @@ impl Host {
     pub fn missing<'a>(&'a self, tool: &'a Tool, context: &'a CallContext) -> BoxFuture<'a, Option<Failure>> {
         Box::pin(async move {
             let lacks = missing(context, &mut Vec::new()).await;
-            self.why_missing(tool, lacks, &workspace(context).await, context)
+            self.why_missing(tool, lacks, &workspace(&self.policy(), context).await, context)
         })
     }
 

@@ -118,9 +118,9 @@ impl Rules {
         commands.is_empty() && hosts.is_empty() && writes.is_empty() && tools.is_empty()
     }
 
-    /// Whether no rule denies a tool by its name alone.
-    pub(super) fn denies_no_tool(&self) -> bool {
-        self.deny.tools.is_empty()
+    /// Whether a rule denies a tool by its name alone.
+    pub(super) fn denies_tools(&self) -> bool {
+        !self.deny.tools.is_empty()
     }
 
     /// The rule that denies a tool by its name alone in this workspace.

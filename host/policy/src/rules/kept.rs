@@ -38,6 +38,9 @@ struct State {
     seen: Stamp,
 }
 
+/// A file that was changed so few seconds ago may have been changed once more since it was read: it is read again for the first call.
+const RECENT: i64 = 2;
+
 /// What tells one version of the file from another.
 type Stamp = Option<(u64, u64, i64, i64)>;
 
@@ -50,9 +53,10 @@ impl KeptRules {
     pub(crate) fn new(settings: &Settings, confine: Arc<Confine>, path: Vec<PathBuf>) -> Result<Self, Failure> {
         let allows = settings.config.approval.rules;
         let rules = Arc::new(Rules::new(&settings.rules, allows)?);
-        // It may have changed since it was read: it is read again for the first question.
         let state = Mutex::new(State { rules, seen: None });
-        Ok(Self { settings: settings.clone(), allows, confine, path, state })
+        let kept = Self { settings: settings.clone(), allows, confine, path, state };
+        kept.state.lock().seen = kept.stamp().filter(|stamp| !is_recent(stamp));
+        Ok(kept)
     }
 
     /// The file may have changed since these settings were read.
@@ -106,12 +110,18 @@ impl KeptRules {
     ) -> BoxFuture<'a, Result<(), Failure>> {
         Box::pin(async move {
             let rules = self.read_again(backend, approvals).await;
-            if rules.denies_no_tool() {
+            if !rules.denies_tools() {
                 return Ok(());
             }
             let workspace = workspace(backend).await;
             rules.denying_tool(tool, &workspace).map_or(Ok(()), |rule| Err(refusal(rule)))
         })
+    }
+
+    /// Whether a rule denies a tool by its name alone, in whatever workspace.
+    #[must_use]
+    pub fn denies_tools(&self) -> bool {
+        self.now().denies_tools()
     }
 
     /// Why a rule denies a tool by its name alone, for lists.
@@ -236,6 +246,10 @@ impl KeptRules {
         let found = self.settings.sources.user.as_ref()?.metadata().ok()?;
         Some((found.ino(), found.size(), found.mtime(), found.mtime_nsec()))
     }
+}
+
+fn is_recent((.., seconds, _): &(u64, u64, i64, i64)) -> bool {
+    rustix::time::clock_gettime(rustix::time::ClockId::Realtime).tv_sec - seconds <= RECENT
 }
 
 /// A rule for each command of a script, with all its words; none where one of them cannot have one.
