@@ -278,8 +278,8 @@ async fn the_sets_that_are_shipped_can_be_used() {
     }
 }
 
-/// What the processes of the seeds have (`browser` stands for all of its tools), and what our sets give them besides.
-const SEEDS: [(&str, &str, &str); 7] = [
+/// What Spacebot and OpenOtters give their processes (`browser` stands for all of its tools), and what our sets give them besides.
+const PROCESSES: [(&str, &str, &str); 7] = [
     (
         "channel",
         "reply ask react skip send_file branch spawn_worker route cancel cron goal_list attachment_recall",
@@ -313,16 +313,16 @@ const SEEDS: [(&str, &str, &str); 7] = [
 ];
 
 #[tokio::test]
-async fn the_sets_that_are_shipped_have_the_tools_of_the_seeds() {
+async fn the_sets_that_are_shipped_have_the_tools_of_their_processes() {
     let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../host/docs/toolsets");
     let read = |file: &str| std::fs::read_to_string(root.join(file)).expect("a set");
     let host = TestHost::new().user(&(read("spacebot.toml") + &read("openotters.toml")));
-    for (name, seed, besides) in SEEDS {
+    for (name, theirs, besides) in PROCESSES {
         let toolset = host.parts().0.toolset(name).expect("a toolset");
         let one = |tool: &str| if tool.starts_with("browser_") { "browser".to_owned() } else { tool.to_owned() };
         let has: BTreeSet<String> = toolset.tools().map(|(tool, _)| one(tool)).collect();
         let expected: BTreeSet<String> =
-            seed.split_whitespace().chain(besides.split_whitespace()).map(str::to_owned).collect();
+            theirs.split_whitespace().chain(besides.split_whitespace()).map(str::to_owned).collect();
         assert_eq!(has, expected, "{name}");
     }
 }

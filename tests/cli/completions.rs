@@ -72,18 +72,21 @@ fn a_plugin_of_the_command_line_completes() {
 fn names_of_plugins_servers_and_secrets_complete() {
     let program = Program::new();
     install(&program, "word_count");
-    program.write("own.toml", "[secret.SHOP]\nfile = \"/a/shop\"\n[upstream.git]\ncommand = [\"/a/git\"]\n");
+    program.write(
+        "own.toml",
+        "[secret.SHOP]\nfile = \"/a/shop\"\nhosts = [\"shop.example.com\"]\n[upstream.git]\ncommand = [\"/a/git\"]\n",
+    );
     let own = program.path("own.toml").display().to_string();
     let complete = |words: &[&str]| {
-        let words = [&["toolcrib", "--config", &own], words].concat();
-        let mut toolcrib = program.command(&[&["--"][..], &words].concat());
+        let words = [&["toolcrib", "--config", &own][..], words].concat();
+        let mut toolcrib = program.command(&[&["--"][..], &words[..]].concat());
         let index = (words.len() - 1).to_string();
         let output = toolcrib.envs([("_TOOLCRIB_COMPLETE", "bash"), ("_CLAP_COMPLETE_INDEX", index.as_str())]).output();
         succeeded(&output.expect("the program starts"))
     };
     for (words, whole) in [
-        (["plugin", "allow", "wor"], "word_count"),
-        (["plugin", "deny", "wor"], "word_count"),
+        (["plugin", "allow", "word"], "word_count"),
+        (["plugin", "deny", "word"], "word_count"),
         (["upstream", "review", "g"], "git"),
         (["upstream", "remove", "g"], "git"),
         (["secret", "remove", "S"], "SHOP"),

@@ -38,6 +38,14 @@ async fn a_fact_is_found_by_one_of_its_words() {
     assert_eq!(none.notices, ["nothing was found: other words may find it, or `mode` `recent`"]);
 }
 
+/// The example of `host/docs/records.md`.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_question_finds_a_fact_by_the_stems_of_its_words() {
+    let host = TestHost::new();
+    let id = save(&host, json!({ "content": "Deploys go out on Tuesdays.", "memory_type": "decision" })).await;
+    assert_eq!(ids(&recall(&host, json!({ "query": "when do we deploy?" })).await), [&*id]);
+}
+
 /// Case 43: the type holds in each list, not after.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_type_is_looked_for_among_many_of_another() {

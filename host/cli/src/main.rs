@@ -77,18 +77,21 @@ const NO_CELL: u8 = 125;
 /// Reads the command line, or ends the process with what is wrong with it.
 fn parse() -> Cli {
     let mut command = Cli::command();
-    let parsed = command.try_get_matches_from_mut(std::env::args_os()).and_then(|matches| {
+    let words: Vec<OsString> = std::env::args_os().collect();
+    let parsed = command.try_get_matches_from_mut(&words).and_then(|matches| {
         let mut cli = Cli::from_arg_matches(&matches)?;
         cli.global.add_below(&matches).map(|()| cli)
     });
-    parsed.unwrap_or_else(|error| screen::refuse(&with_shown_names(error, &command).format(&mut command)))
+    parsed.unwrap_or_else(|error| screen::refuse(&with_shown_names(error, &command, &words).format(&mut command)))
 }
 
 /// Takes commands out of a tip that people are not shown: those that the program starts itself.
-fn with_shown_names(mut error: clap::Error, command: &clap::Command) -> clap::Error {
-    let is_hidden = |name: &str| command.find_subcommand(name).is_some_and(clap::Command::is_hide_set);
+fn with_shown_names(mut error: clap::Error, command: &clap::Command, words: &[OsString]) -> clap::Error {
     let Some(ContextValue::Strings(names)) = error.remove(ContextKind::SuggestedSubcommand) else { return error };
-    let names: Vec<String> = names.into_iter().filter(|name| !is_hidden(name)).collect();
+    // Those that are hidden are commands of the program itself; one of `plugin` may have the same name.
+    let is_below = words.iter().skip(1).any(|word| command.find_subcommand(word).is_some());
+    let is_hidden = |name: &str| command.find_subcommand(name).is_some_and(clap::Command::is_hide_set);
+    let names: Vec<String> = names.into_iter().filter(|name| is_below || !is_hidden(name)).collect();
     if !names.is_empty() {
         error.insert(ContextKind::SuggestedSubcommand, ContextValue::Strings(names));
     }
@@ -307,10 +310,15 @@ mod tests {
 
     #[test]
     fn a_command_that_people_are_not_shown_is_in_no_tip() {
-        let mut command = Cli::command();
-        let error = command.try_get_matches_from_mut(["toolcrib", "cal"]).expect_err("there is no such command");
-        let text = with_shown_names(error, &command).format(&mut command).to_string();
+        let tip = |words: &[&str]| {
+            let (mut command, words) = (Cli::command(), words.iter().map(OsString::from).collect::<Vec<_>>());
+            let error = command.try_get_matches_from_mut(&words).expect_err("there is no such command");
+            with_shown_names(error, &command, &words).format(&mut command).to_string()
+        };
+        let text = tip(&["toolcrib", "cal"]);
         assert!(text.contains("'call'") && !text.contains("'cell'"), "{text}");
+        let text = tip(&["toolcrib", "plugin", "compil"]);
+        assert!(text.contains("'compile'"), "{text}");
     }
 
     #[test]
