@@ -427,6 +427,11 @@ impl Browser {
     }
 }
 
+/// Whether a text is what browsers say of a password.
+fn is_password(text: &str) -> bool {
+    !text.is_empty() && text.chars().all(|letter| letter == HIDDEN)
+}
+
 /// Writes the lines of a page.
 struct Writer<'w> {
     browser: &'w Browser,
@@ -481,7 +486,7 @@ impl Writer<'_> {
     fn line(&self, node: &Node, role: &str, name: &str, above: &str) -> Option<String> {
         if role == TEXT {
             let text = self.browser.line(&node.name.text(), TEXT_CHARS);
-            let is_said = text.trim().is_empty() || above.contains(text.trim());
+            let is_said = text.trim().is_empty() || above.contains(text.trim()) || is_password(&text);
             return (!is_said).then(|| format!("text: {text}"));
         }
         let is_focusable = node.is("focusable");
@@ -497,7 +502,7 @@ impl Writer<'_> {
         let mut text =
             if is_focusable && PASSED_OVER.contains(&role) { shown("element", name) } else { shown(role, name) };
         let value = self.browser.line(&node.value.text(), VALUE_CHARS);
-        if !value.is_empty() && value.chars().all(|letter| letter == HIDDEN) {
+        if is_password(&value) {
             text.push_str(" (filled)");
         } else if !value.is_empty() && value != name {
             text.push_str(&format!(" = {value:?}"));
