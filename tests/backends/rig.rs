@@ -17,9 +17,12 @@ use toolcrib_tests::{Client, PATIENCE, Program, Running, eventually};
 const SECRETS: [(&str, &str); 4] =
     [("AWS_SECRET", "hunter2"), ("SECRET_TOKEN", "hunter2"), ("GITHUB_TOKEN", "hunter2"), ("LC_API_KEY", "hunter2")];
 
+/// All commands go to the shared pane, of which these tests are.
+const ONE_PANE: &str = "tmux.extra_panes=false";
+
 /// Starts one of several hosts that share a home.
 pub(crate) fn start(program: &Program, flags: &[String], settings: &[&str]) -> Client {
-    let set = settings.iter().flat_map(|setting| ["--set", setting]);
+    let set = [ONE_PANE].into_iter().chain(settings.iter().copied()).flat_map(|setting| ["--set", setting]);
     let flags = flags.iter().map(String::as_str);
     let arguments: Vec<&str> = ["--yes"].into_iter().chain(flags).chain(set).chain(["run", "--events"]).collect();
     Client::of(Running::start(program.command(&arguments).envs(SECRETS)))
