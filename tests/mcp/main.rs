@@ -19,6 +19,7 @@ mod pinned;
 mod results;
 mod rig;
 mod robust;
+mod roots;
 mod sdk;
 mod servers;
 mod traces;

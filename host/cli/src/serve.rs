@@ -1,5 +1,7 @@
 //! `toolcrib serve`: tools for any agent that speaks the Model Context Protocol, over standard input and output or over HTTP.
 
+mod roots;
+
 use super::call::cancel_on_signal;
 use super::setup::{Setup, cannot, constant, no_workspace, usage, working_directory};
 use super::{Global, INTERRUPTED, calls, choice, jobs, notice};
@@ -20,6 +22,7 @@ use toolcrib::jobs::JobsRunning;
 use toolcrib_serve::embedder::{Connected, Place, Served};
 use toolcrib_serve::mcp::http::{self, Options};
 use toolcrib_serve::mcp::lazy::Lazy;
+use toolcrib_serve::mcp::roots::Opened;
 use toolcrib_serve::mcp::token::Token;
 use toolcrib_serve::mcp::{Door, Results, stdio};
 use toolcrib_serve::{Catalog, Notices};
@@ -36,7 +39,7 @@ environment as TOOLCRIB_TOKEN, or made once and kept in a file whose path is pri
 Actions that need an approval are asked of the person at the client (elicitation); --yes answers in advance."
 )]
 pub(super) struct Arguments {
-    /// The project to work in; default: the directory that this is started in
+    /// The project to work in; default: the first root of the client, or the directory that this is started in
     #[arg(long, value_name = "DIR")]
     directory: Option<PathBuf>,
     /// Serve HTTP at this address, or at this port of loopback, instead of standard input and output
@@ -85,7 +88,18 @@ pub(super) async fn run(
 ) -> Result<ExitCode, Failure> {
     let global = &global.with_whole_paths()?;
     enter(&mut arguments)?;
+    let stop = CancellationToken::new();
+    cancel_on_signal(stop.clone())?;
+    let opened = if arguments.directory.is_none() && arguments.http.is_none() {
+        let Some(opened) = roots::enter(global, arguments.lazy, &stop).await? else {
+            return Ok(ExitCode::from(INTERRUPTED));
+        };
+        Some(opened)
+    } else {
+        None
+    };
     let mut setup = Setup::serving(global).await?;
+    setup.context = setup.context.clone().cancel(stop.clone());
     // Elsewhere there is no workspace of this machine.
     let why = no_workspace(&working_directory()?, &setup.dirs.home);
     if let Some(why) = why.filter(|_| setup.context.backend.is_this_machine()) {
@@ -96,8 +110,6 @@ pub(super) async fn run(
     if let Some(embedder) = &embedder {
         setup.context = setup.context.clone().embedder(embedder.clone());
     }
-    let stop = setup.context.cancel.clone();
-    cancel_on_signal(stop.clone())?;
     let (lazy, results) = (arguments.lazy.then(Lazy::default), arguments.results);
     let options = options(&setup, arguments, token)?;
     let _announced = calls::announce(&setup);
@@ -108,7 +120,7 @@ pub(super) async fn run(
     let door = door(global, &setup, catalog, principal, lazy, results);
     let served = match options {
         Some(options) => over_http(options, door.clone(), stop).await,
-        None => stdio::serve(door.clone(), stop).await.map(|()| ExitCode::SUCCESS),
+        None => over_stdio(opened, door.clone(), stop).await,
     };
     close(&setup, &door, jobs_running, served).await
 }
@@ -191,6 +203,19 @@ fn token(setup: &Setup, file: Option<PathBuf>, given: Option<OsString>) -> Resul
     let (token, path) = Token::kept(&setup.dirs)?;
     notice(&format!("the token for clients is in {}", path.display()));
     Ok(token)
+}
+
+/// Serves the client of standard input and output, which was asked for its roots if it comes with them.
+async fn over_stdio(
+    opened: Option<(Opened, Vec<String>)>,
+    door: Door,
+    stop: CancellationToken,
+) -> Result<ExitCode, Failure> {
+    let (opened, notices) = opened.unwrap_or_else(|| (Opened::unasked(), Vec::new()));
+    if opened.roots().is_some() {
+        door.asked_for_roots(notices);
+    }
+    stdio::serve(door, opened, stop).await.map(|()| ExitCode::SUCCESS)
 }
 
 async fn over_http(options: Options, door: Door, stop: CancellationToken) -> Result<ExitCode, Failure> {

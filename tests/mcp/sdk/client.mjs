@@ -4,6 +4,7 @@
 //   tool, arguments
 //   answer     what the person says to a question: "allow once", "deny", "decline", "cancel", "nothing"; absent: nobody answers
 //   delay_ms   how long that takes
+//   roots      the URIs of its roots; absent: it has none
 //   timeout_ms the client's own patience for the call
 //   linger     after the call, stay until the client has asked for the stream that it lost, and has had its answer twice or was
 //              told that nothing more comes
@@ -13,10 +14,10 @@
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
-import { CallToolResultSchema, ElicitRequestSchema } from "@modelcontextprotocol/sdk/types.js";
+import { CallToolResultSchema, ElicitRequestSchema, ListRootsRequestSchema } from "@modelcontextprotocol/sdk/types.js";
 
 const METHOD_NOT_ALLOWED = 405;
-const { server, tool, arguments: given, answer, delay_ms, timeout_ms, linger } = JSON.parse(process.argv[2]);
+const { server, tool, arguments: given, answer, delay_ms, roots, timeout_ms, linger } = JSON.parse(process.argv[2]);
 const questions = [], progress = [], resumed = [];
 let settle;
 const settled = new Promise((resolve) => (settle = resolve));
@@ -42,7 +43,9 @@ const transport = server.url
           cwd: server.directory,
           env: server.environment,
       });
-const client = new Client({ name: "typescript", version: "1" }, { capabilities: { elicitation: { form: {} } } });
+const capabilities = { elicitation: { form: {} }, ...(roots && { roots: {} }) };
+const client = new Client({ name: "typescript", version: "1" }, { capabilities });
+if (roots) client.setRequestHandler(ListRootsRequestSchema, () => ({ roots: roots.map((uri) => ({ uri })) }));
 client.setRequestHandler(ElicitRequestSchema, async ({ params }) => {
     questions.push(params.message);
     if (answer === undefined) return await new Promise(() => {});

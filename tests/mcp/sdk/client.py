@@ -43,6 +43,9 @@ async def main(scenario):
     async def tell(done, total, message):
         progress.append({"progress": done, "total": total, "message": message})
 
+    async def list_roots(_context):
+        return types.ListRootsResult(roots=[types.Root(uri=uri) for uri in scenario["roots"]])
+
     server = scenario["server"]
     if "url" in server:
         headers = {"Authorization": f"Bearer {server['token']}"}
@@ -52,7 +55,10 @@ async def main(scenario):
         transport = StdioServerParameters(
             command=server["command"], args=server["arguments"], cwd=server["directory"], env=server["environment"]
         )
-    client = Client(transport, mode=scenario.get("era", "auto"), elicitation_callback=ask)
+    named = list_roots if "roots" in scenario else None
+    client = Client(
+        transport, mode=scenario.get("era", "auto"), elicitation_callback=ask, list_roots_callback=named
+    )
     async with client:
         patience = scenario.get("timeout_ms", 60_000) / 1000
         try:

@@ -245,10 +245,10 @@ impl Inner {
         let cancel = self.context.cancel.child_token();
         let call = self.context.clone().principal(principal).session(session.clone()).tools(self.catalog.current());
         let call = call.events(progress.clone()).approver(approver).cancel(cancel.clone()).batch(batch);
-        let (host, ends) = (self.host.clone(), self.calls.token());
+        let (host, roots, ends) = (self.host.clone(), self.roots.clone(), self.calls.token());
         let call = async move {
             let _ends = ends;
-            host.call(request, &call).await
+            roots.told(host.call(request, &call).await)
         };
         // The request has an answer whatever happens here.
         let call = AssertUnwindSafe(call).catch_unwind().unwrap_or_else(|_| fault());

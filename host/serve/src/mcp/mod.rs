@@ -14,6 +14,7 @@ mod pinned;
 mod progress;
 mod prompts;
 mod resources;
+pub mod roots;
 mod sessions;
 pub mod stdio;
 mod together;
@@ -32,6 +33,7 @@ use rmcp::model::{
 };
 use rmcp::service::{NotificationContext, RequestContext, RoleServer, SubscriptionContext};
 use rmcp::{ErrorData, ServerHandler};
+use roots::ToTell;
 use sessions::Sessions;
 use std::sync::Arc;
 use std::time::Duration;
@@ -102,6 +104,23 @@ struct Inner {
     client: Arc<stdio::Client>,
     /// Lists that are made at one time: each is some hundred KiB until it is sent.
     lists: Semaphore,
+    /// What the client's roots came to.
+    roots: Arc<ToTell>,
+}
+
+/// What a server says of itself.
+fn server_config(has_prompts: bool, is_lazy: bool) -> ServerConfig {
+    let mut capabilities = ServerCapabilities::builder()
+        .enable_tools()
+        .enable_tool_list_changed()
+        .enable_resources()
+        .enable_resources_subscribe()
+        .build();
+    // Of prompts a client that has none sees no trace.
+    capabilities.prompts = has_prompts.then(PromptsCapability::default);
+    let info = Implementation::new("toolcrib", env!("CARGO_PKG_VERSION")).with_title("Toolcrib");
+    let instructions = if is_lazy { format!("{INSTRUCTIONS} {LAZY_INSTRUCTIONS}") } else { INSTRUCTIONS.to_owned() };
+    ServerConfig::new(capabilities).with_server_info(info).with_instructions(instructions)
 }
 
 impl Door {
@@ -118,7 +137,7 @@ impl Door {
         let sessions = Sessions::new(host.clone(), context.session.clone());
         let pending = Pending::new(Duration::from_millis(host.policy().config().approval.timeout_ms));
         let calls = TaskTracker::new();
-        let (client, lists) = (Arc::default(), Semaphore::new(LISTS));
+        let (client, lists, roots) = (Arc::default(), Semaphore::new(LISTS), Arc::default());
         Self(Arc::new(Inner {
             host,
             context,
@@ -131,7 +150,13 @@ impl Door {
             results,
             client,
             lists,
+            roots,
         }))
+    }
+
+    /// Keeps notices about the roots of a client that was asked for them: the next result has them, and later one of a change.
+    pub fn asked_for_roots(&self, notices: Vec<String>) {
+        self.0.roots.asked(notices);
     }
 
     /// Ends the calls in flight.
@@ -160,20 +185,7 @@ impl Door {
 
 impl ServerHandler for Door {
     fn get_info(&self) -> ServerConfig {
-        let mut capabilities = ServerCapabilities::builder()
-            .enable_tools()
-            .enable_tool_list_changed()
-            .enable_resources()
-            .enable_resources_subscribe()
-            .build();
-        // Of prompts a client that has none sees no trace.
-        capabilities.prompts = self.0.has_prompts().then(PromptsCapability::default);
-        let info = Implementation::new("toolcrib", env!("CARGO_PKG_VERSION")).with_title("Toolcrib");
-        let instructions = match self.0.lazy {
-            None => INSTRUCTIONS.to_owned(),
-            Some(_) => format!("{INSTRUCTIONS} {LAZY_INSTRUCTIONS}"),
-        };
-        ServerConfig::new(capabilities).with_server_info(info).with_instructions(instructions)
+        server_config(self.0.has_prompts(), self.0.lazy.is_some())
     }
 
     async fn list_tools(
@@ -275,6 +287,10 @@ impl ServerHandler for Door {
         context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
         pinned::unsubscribe(&self.0.sessions, &request.uri, &context)
+    }
+
+    async fn on_roots_list_changed(&self, _: NotificationContext<RoleServer>) {
+        self.0.catalog.notices().tell(self.0.roots.changed());
     }
 
     async fn on_initialized(&self, context: NotificationContext<RoleServer>) {

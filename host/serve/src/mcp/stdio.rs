@@ -6,6 +6,7 @@
 //! bytes of answers wait. Code that makes large answers waits for `Client::has_room` before.
 
 use super::in_place::Called;
+use super::roots::Opened;
 use super::together::Together;
 use super::{Door, arguments};
 use crate::mcp::hang_up::is_hung_up;
@@ -17,10 +18,12 @@ use rmcp::model::{
     CallToolRequestMethod, CallToolRequestParams, ClientNotification, ErrorData, Extensions, InputResponses,
     JsonObject, JsonRpcMessage, JsonRpcVersion2_0, ProtocolVersion, RequestId, RequestMetaObject,
 };
-use rmcp::service::{Peer, RoleServer, RxJsonRpcMessage, ServerInitializeError, TxJsonRpcMessage};
+use rmcp::service::{
+    Peer, RoleServer, RxJsonRpcMessage, ServerInitializeError, TxJsonRpcMessage, serve_directly_with_ct,
+};
 use rmcp::transport::Transport;
 use rmcp::transport::async_rw::{JsonRpcMessageCodec, JsonRpcMessageCodecError};
-use rmcp::transport::io::{StdioReader, StdioWriter, stdio_pipes};
+use rmcp::transport::io::{StdioReader, StdioWriter};
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer};
 use serde_json::error::Category;
@@ -55,15 +58,15 @@ const ROOM_BYTES: usize = 128 << 10;
 /// Calls that are answered in place before others get a turn.
 const AT_A_TIME: usize = 32;
 /// Serves one client until its input ends or `stop` is cancelled, which then ends the calls in flight.
-pub fn serve(door: Door, stop: CancellationToken) -> BoxFuture<'static, Result<(), Failure>> {
+pub fn serve(door: Door, opened: Opened, stop: CancellationToken) -> BoxFuture<'static, Result<(), Failure>> {
     Box::pin(async move {
         let failed = |error: &dyn std::fmt::Display| {
             Failure::new(Kind::Unavailable, format!("the client cannot be served: {error}"))
         };
-        let (reader, writer) = stdio_pipes();
+        let Opened { reader, writer, input, greeted } = opened;
         let (client, ended) = (door.0.client.clone(), CancellationToken::new());
         client.out.lock().writer = Some(writer);
-        let lines = Lines::new(reader, door.clone(), ended.clone());
+        let lines = Lines::new(reader, input, door.clone(), ended.clone());
         let last_calls = async {
             tokio::select! {
                 () = ended.cancelled() => {}
@@ -75,7 +78,19 @@ pub fn serve(door: Door, stop: CancellationToken) -> BoxFuture<'static, Result<(
             tokio::time::sleep(LAST_ANSWERS).await;
         };
         let served = async {
-            match ServiceExt::<RoleServer>::serve_with_ct(door.clone(), lines, stop.child_token()).await {
+            let begun = match greeted {
+                Some(greeted) => {
+                    let client = Some(greeted.client);
+                    Ok(serve_directly_with_ct::<RoleServer, _, _, _, _>(
+                        door.clone(),
+                        lines,
+                        client,
+                        stop.child_token(),
+                    ))
+                }
+                None => ServiceExt::<RoleServer>::serve_with_ct(door.clone(), lines, stop.child_token()).await,
+            };
+            match begun {
                 Ok(service) => {
                     // From now on calls are begun in place: what the client has said of itself is known.
                     let _ = client.peer.set(service.peer().clone());
@@ -257,7 +272,7 @@ enum Next {
 }
 
 impl Lines {
-    fn new(reader: StdioReader, door: Door, ended: CancellationToken) -> Self {
+    fn new(reader: StdioReader, input: BytesMut, door: Door, ended: CancellationToken) -> Self {
         // Calls beyond those that may run are refused at once.
         let calls = usize::try_from(door.0.host.policy().config().limits.concurrent_calls).unwrap_or(usize::MAX);
         Self {
@@ -266,7 +281,7 @@ impl Lines {
             calls: Together::new(door),
             ended,
             codec: JsonRpcMessageCodec::new(),
-            input: BytesMut::new(),
+            input,
             scanned: 0,
             is_too_long: false,
             open: HashSet::new(),

@@ -17,6 +17,7 @@ use toolcrib::Host;
 use toolcrib::call::CallContext;
 use toolcrib::envelope::Failure;
 use toolcrib::tools::registry::Registry;
+use toolcrib_serve::mcp::roots::Opened;
 use toolcrib_serve::mcp::{Results, stdio};
 use toolcrib_serve::{Catalog, Notices};
 
@@ -31,7 +32,7 @@ pub(super) async fn serve(global: &Global, watched: Watched) -> Result<ExitCode,
     let door = serve::door(global, &setup, catalog, "mcp:stdio", None, Results::default());
     let offered = Offered { host: setup.host.clone(), context: setup.context.clone(), registry, settings: Vec::new() };
     let developing = tokio::spawn(develop(global.clone(), watched, offered));
-    let served = stdio::serve(door.clone(), stop).await.map(|()| ExitCode::SUCCESS);
+    let served = stdio::serve(door.clone(), Opened::unasked(), stop).await.map(|()| ExitCode::SUCCESS);
     // What builds is dropped with it, and ends.
     developing.abort();
     let _ = developing.await;
